@@ -1,4 +1,4 @@
-"""The rules of the product, pure: no clock, no randomness, no I/O, no framework.
+"""The business rules of the checkout, as pure code: no clock, no randomness, no I/O, no framework.
 
-`session/transitions.py` has the states of a session.
+`session/transitions.py` lists the states of a session and the transitions between them.
 """

@@ -2,9 +2,9 @@
 
 The addresses are removed from every record, in every spelling. If a session belongs to the
 customer, the session, its refunds and its events also lose all wallets, quotes and outgoing
-payments, because their URLs may name the customer. The same records also lose all details that the
-customer gave, and the e-mail address that the shop gave. Times, amounts and the merchant's own
-incoming payment stay, because the merchant's accounts need them.
+payments, because the URLs of these may name the customer. The same records also lose all details
+that the customer gave, and the e-mail address that the shop gave. Times, amounts and the merchant's
+own incoming payment stay, because the merchant's accounts need them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 ERASED: Final = "erased"  # replaces an address in a text
 
-# A slash in plain text, in JSON, and percent-encoded. The characters before the host have the same
-# three forms.
+# A slash in plain text, in JSON, and percent-encoded. The scheme or "$" in front of a host can have
+# the same three forms.
 _SLASH: Final = r"(?:\\?/|%2F)"
 _BEFORE: Final = rf"(?<![A-Za-z0-9.@-])(?:https(?::|%3A){_SLASH}{_SLASH}|\$|%24)?"
-# The address must end here, because a longer one is another wallet, or a resource of a wallet.
+# The address must end here, because a longer address is another wallet, or a resource of a wallet.
 _BEHIND: Final = rf"{_SLASH}?(?![/\\A-Za-z0-9_~-]|\.[A-Za-z0-9]|%(?:2F|[89A-F]))"
-# An e-mail address must begin and end here, because a longer one belongs to somebody else.
+# An e-mail address must begin and end here, because a longer address belongs to somebody else.
 _BEFORE_EMAIL: Final = r"(?:(?<![A-Za-z0-9._+~-])|(?<=%[0-9A-F]{2}))"
 _BEHIND_EMAIL: Final = r"(?![A-Za-z0-9_-]|\.[A-Za-z0-9])"
 # The fields that contain an event's bodies, one field for each form.
@@ -50,7 +50,7 @@ class Customer:
 
     `wallets` are https URLs, `emails` are e-mail addresses. `sessions` are the ids of the sessions
     that belong to the customer, whichever wallet they name. `withdrawals` are the ids of sessions
-    with another e-mail address, of which only the withdrawal belongs to the customer.
+    of other customers from which this customer has withdrawn: only the withdrawal is erased there.
     """
 
     wallets: tuple[str, ...] = field(default=(), repr=False)
@@ -78,7 +78,7 @@ class Customer:
         return self.has(refund.wallet) or self.cleaned(refund) is not refund
 
     def cleaned(self, record: T) -> T:
-        """Return `record` without the addresses. It is a frozen dataclass, a text or a tuple.
+        """Return `record` (a frozen dataclass, a text or a tuple) without the addresses.
 
         If the record contains none of the addresses, the same object is returned.
         """
@@ -86,7 +86,7 @@ class Customer:
         return record if after == record else after
 
     def _cleaned(self, value: Any) -> Any:
-        if type(value) is str:  # an enum's text is not about a customer
+        if type(value) is str:  # a StrEnum's text is never a customer's address
             return self._pattern.sub(ERASED, value)
         if isinstance(value, tuple):
             return tuple(self._cleaned(each) for each in value)
@@ -115,8 +115,9 @@ def in_session(session: Session, customer: Customer) -> bool:
 def gave_email(session: Session, email: str, mark: str | None) -> bool:
     """Return whether the session has this e-mail address, from the customer or from the shop.
 
-    `mark` is the address's hash, made with the key of the session's merchant; None if this merchant
-    makes no hashes. The address that the shop gave to /v1 is compared as text.
+    `mark` is a hash of the address under the key of the session's merchant; None if this merchant
+    does not exist. The hash is compared with the session's hash of the customer's address. The
+    address that the shop gave to /v1 is compared as text.
     """
     if mark is not None and session.customer_mark == mark:
         return True
@@ -185,8 +186,8 @@ def refund_without(change: Change[Refund], customer: Customer) -> Change[Refund]
 def _attempt_without(attempt: PaymentAttempt, customer: Customer, theirs: bool) -> PaymentAttempt:
     """Return a payment attempt without the wallet, if the wallet or the session is the customer's.
 
-    The typed text is also removed, because it may be another address of the customer that redirects
-    to this wallet.
+    The text that was typed as the wallet is removed, too, because this text may be another address
+    of the customer that redirects to the wallet.
     """
     named = (attempt.wallet, attempt.typed)
     if not theirs and all(name is None or customer.cleaned(name) == name for name in named):
@@ -197,8 +198,8 @@ def _attempt_without(attempt: PaymentAttempt, customer: Customer, theirs: bool) 
 def _cleaned(session: Session, customer: Customer) -> Session:
     """Return the session without the addresses.
 
-    `success_url` and `cancel_url` stay even if they begin with an address, because they are the
-    merchant's.
+    `success_url` and `cancel_url` belong to the merchant, so they stay even if they begin with an
+    address of the customer.
     """
     after = customer.cleaned(session)
     urls = {name: getattr(after, name) for name in ("success_url", "cancel_url")}
@@ -232,10 +233,10 @@ def event_without_wallet(
 def body_without_wallet(body: str, customer: Customer, *, theirs: bool = False) -> str:
     """Return a JSON text without the customer, or unchanged if it contains nothing of them.
 
-    With `theirs`, all wallets in the text belong to the customer, and so does the e-mail address
-    that the shop gave. Two kinds of stored answers are not JSON. They stay as they are, because
-    they name no customer: the session's id for a purchase at a payment link, and a sealed text for
-    a webhook endpoint.
+    If `theirs` is true, all wallets in the text belong to the customer, and so does the e-mail
+    address that the shop gave. Two kinds of stored answers are not JSON: the session's id for a
+    purchase at a payment link, and an encrypted text for a webhook endpoint. They name no customer,
+    so they stay as they are.
     """
     try:
         value = json.loads(body)

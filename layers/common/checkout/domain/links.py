@@ -3,9 +3,9 @@
 The price of the item is fixed, or customers choose the amount. The name of a link, its price and
 the bounds of the amount never change, because the link may be printed. A link can have a stock.
 A new session then takes its items from the stock, and returns them once it is certain that nothing
-was sold (domain/session/transitions.py, "Stock"). A large stock is stored in several rows, so that
-buyers do not wait for each other. If a customer can buy several items at once, the stock is stored
-in one row (docs/decisions/0015).
+was sold (domain/session/transitions.py, "Stock"). A large stock is stored in several rows of the
+table, so that buyers do not wait for each other. If a customer can buy several items at once, the
+stock is stored in one row (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from checkout.domain.session.record import LineItem, Session, Status
 
 NAME_MAX: Final = 200  # characters, like the name of a line item
 STOCK_MAX: Final = 1_000_000
-AT_ONCE_MAX: Final = 99  # items of a purchase
-ROWS: Final = 8  # for a stock of at least SPREAD_FROM items when its link is made
+AT_ONCE_MAX: Final = 99  # items of one purchase
+ROWS: Final = 8  # of a stock that has at least SPREAD_FROM items when its link is created
 SPREAD_FROM: Final = 2 * ROWS
 _ROW: Final = "#"  # between a link's id and the number of a row
 # A session holds items of a stock for this long, unless a payment is in flight.
@@ -67,15 +67,16 @@ class OpenAmount:
 class PaymentLink:
     """An item for sale. `unit_amount`, its price, is in the currency's minor units.
 
-    If customers choose the amount, `open_amount` has its bounds. `unit_amount` is then a usual
-    amount, at which a release that does not know `open_amount` sells the item.
+    If customers choose the amount, `open_amount` contains its bounds. `unit_amount` is then the
+    price at which an older release, which does not read `open_amount`, sells the item.
 
     `left` is the number of items that are neither held nor sold, or None if there is no stock
     limit; `rows` is the number of rows in which the stock is stored. If `success_url` is None,
     customers stay on the receipt page. `stopped_at` is set while the link is stopped. `asked` are
     the details that a customer is asked for; those in `required` are mandatory. If the link asks
-    for anything else, `collect_json` has the complete list (collect.py). `image` is the URL of a
-    picture. `most` is the number of items that a customer can buy at once, if it is more than one.
+    for anything else, `collect_json` contains the complete list (domain/session/collect.py).
+    `image` is the URL of a picture. `most` is the number of items that a customer can buy at once,
+    or None for one item.
     """
 
     id: str
@@ -105,7 +106,7 @@ class PaymentLink:
     def offered(self) -> int:
         """Return the largest number of items that the page offers for one purchase.
 
-        It is at most the number of items left. If none are left, it is `quantity_max`.
+        This is at most the number of items left, but `quantity_max` if none are left.
         """
         return min(self.quantity_max, self.left or self.quantity_max)
 
@@ -142,7 +143,7 @@ class PaymentLink:
         return (self.id, *(f"{self.id}{_ROW}{number}" for number in range(1, self.rows)))
 
     def chosen(self, typed: Mapping[str, str], merchant: Merchant) -> int | None:
-        """Return the amount that a customer's form holds, or None if the link does not allow it."""
+        """Return the amount in a customer's form, in minor units; None if it is not allowed."""
         bounds, text, scale = self.open_amount, typed.get(AMOUNT, ""), merchant.asset_scale
         if bounds is None:
             return None
@@ -178,9 +179,10 @@ class PaymentLink:
 
         A customer who cancels returns to the link's own page. If the link has no `success_url`, a
         customer who has paid sees the receipt page. `customer_details` and `customer_further` are
-        sealed. A search for `customer_mark` or one of `customer_marks` finds the session. `row` is
-        the stock's row from which the session takes its items. Raises AmountNotRepresentable and
-        UrlInvalid, because the wallet or the return hosts may have changed since the link was made.
+        sealed (ciphertext). `customer_mark` and `customer_marks` are hashes by which a search finds
+        the session. `row` is the row of the stock from which the session takes its items. Raises
+        AmountNotRepresentable or UrlInvalid if the merchant has changed the wallet or the return
+        hosts since the link was made.
         """
         success_url = f"{base_url}/pay/{session_id}/success"
         if self.success_url is not None:
@@ -238,7 +240,8 @@ class PaymentLink:
 def began_at_link(session: Session) -> bool:
     """Return whether the session began at a payment link, and not by a request of a server.
 
-    A long history no longer has its first step, and a merchant can change the metadata.
+    Both the history and the metadata are checked, because a long history no longer contains its
+    first step, and a merchant can change the metadata.
     """
     noted = any(each.note in (_AT_LINK, _AT_TILL) for each in session.history[:1])
     return noted or (session.request_id is None and METADATA_NAME in session.metadata)
@@ -247,7 +250,7 @@ def began_at_link(session: Session) -> bool:
 def order_of(session_id: str) -> str:
     """Return the order number of a purchase, which is easy to read aloud.
 
-    It is made from a digest of the session's id, so nobody can derive the id from the number.
+    The number is made from a digest of the session's id, so nobody can derive the id from it.
     """
     digest = hashlib.sha256(f"order\n{session_id}".encode()).digest()
     return b32encode(digest).decode()[:_NUMBER_MAX].translate(_READABLE)

@@ -1,7 +1,7 @@
 """The kinds of records that take part in payments, each with its table, transitions and event.
 
-An id begins with its kind: `cs_…` is a checkout session. The payment engine and the sweep look up a
-record's kind here, so they do not depend on any kind.
+An id begins with the kind of its record: `cs_…` is a checkout session. The payment engine and the
+sweep (the scheduled job) look up kinds here, so their code does not depend on a particular kind.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from checkout.domain.webhooks.record import WebhookEvent
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A kind of records. `table` stores the records; their sealed fields are bound to this table.
+    """A kind of record. `table` is the database table; sealed fields can be decrypted only there.
 
     `events` are the events that can happen to such a record. `advance` applies the transitions of
-    this kind. `event` makes the webhook event of a change, for the kinds whose tables name some.
+    this kind. `event` makes the webhook event of a change; None if no transition has such an event.
     """
 
     table: str
@@ -73,7 +73,7 @@ def charge_event(
     base_url: str,
     at: datetime,
 ) -> WebhookEvent:
-    """Return the event about a session's charge, made because its refund changed `at` this time."""
+    """Return the event about the charge of `session`, which the refund changed at the time `at`."""
     from checkout.domain.stripe.objects import charge, envelope
 
     event = refund_event(refund, event_type, event_id=event_id, base_url=base_url, at=at)
@@ -109,7 +109,7 @@ def _refund_event(
 def refund_event(
     refund: Refund, event_type: str, *, event_id: str, base_url: str, at: datetime
 ) -> WebhookEvent:
-    """Return the event about a refund. The event belongs to the session, which lists it."""
+    """Return the event about a refund. The list of the session's events contains this event."""
     from checkout.domain.stripe.refunds import refund_event_json
 
     return WebhookEvent(

@@ -1,8 +1,8 @@
 """One request and its answer: time, signature, status, JSON.
 
-Before an answer is read further, its status decides whether the request had an effect
-(`errors.py`). Every unexpected status is refused, and so are all redirects except those of a wallet
-address (`discover`).
+The status of an answer decides whether the request had an effect (`errors.py`). So the status is
+checked before the body is read. Every unexpected status is refused. Redirects are also refused,
+except the redirects of a wallet address (`discover`).
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ REDIRECTS_MAX: Final = 3
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
-# Reasons of refusals: GNAP error codes (RFC 9635, section 3.6) and the reference server's texts, as
-# recorded in conformance/answers.json. What matches no row is `Reason.OTHER`.
+# The tables below map refusals to reasons, by GNAP error codes (RFC 9635, section 3.6) and by the
+# reference server's texts, as recorded in conformance/answers.json. A refusal that matches no row
+# has the reason OTHER.
 _GRANTS: Final = ("_grant", "_token")  # the ends of the names of calls to authorization servers
 _BUSY: Final = frozenset({408, 409, 425, 429})
 
@@ -90,7 +91,7 @@ _AT_RESOURCE_SERVER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer with the expected status. The times are before the send and after the receipt."""
+    """An answer with the expected status, and the times before the send and after the receipt."""
 
     status: int
     answer: Answer
@@ -99,7 +100,7 @@ class Reply:
 
 
 class Exchange:
-    """Sends the requests of one client until `deadline`. `now` returns aware times.
+    """Send the requests of one client until `deadline`. `now` returns aware times.
 
     `on_refusal` is called with each refusal (4xx) before the refusal is raised.
     """
@@ -131,7 +132,11 @@ class Exchange:
         expect: int = 200,
         cap: float = CALL,
     ) -> Reply:
-        """Send once, and return a JSON object with status `expect`. `cap` is in seconds."""
+        """Send a request once, and return the JSON object of the answer.
+
+        The answer must have the status `expect`. `cap` is the most time for the call, in seconds;
+        the deadline also applies.
+        """
         sent_at = self._now()
         request = self._request(operation, method, url, token=token, body=body, signed=signed)
         response = self._send(operation, request, sent_at=sent_at, cap=cap)
@@ -139,7 +144,7 @@ class Exchange:
         return Reply(response.status, _json(operation, response), sent_at, self._now())
 
     def discover(self, operation: str, url: str) -> tuple[Answer, str]:
-        """Read `url` unsigned, through up to 3 redirects; return the JSON and its last URL.
+        """Read `url` unsigned, with up to 3 redirects; return the JSON and the URL that served it.
 
         Each hop is a separate request, so the transport checks the address of each hop. All hops
         together take no longer than DOCUMENT. Raises BadRedirect.
@@ -235,9 +240,9 @@ def _json(operation: str, response: Response) -> Answer:
 
 
 def _refusal(operation: str, request: Request, response: Response) -> Refused:
-    """Return the error.
+    """Return the error for a response with status 4xx.
 
-    The error does not keep the server's text, because the server may be hostile.
+    The error does not contain the server's text, because the server may be hostile.
     """
     code, description = _error_body(response.body)
     why = reason(operation, response.status, code, description)
@@ -252,7 +257,10 @@ def _refusal(operation: str, request: Request, response: Response) -> Refused:
 
 
 def _error_body(body: bytes) -> tuple[str, str]:
-    """Return code and description; each is "" if absent, because some errors are plain text."""
+    """Return the code and the description of an error; "" for one that the body lacks.
+
+    Some errors are plain text, and have neither.
+    """
     try:
         outer = loads(body)
     except ValueError:
@@ -277,7 +285,7 @@ def reason(operation: str, status: int, code: str, description: str) -> Reason:
     text = description.lower()
     if operation == "complete_incoming_payment" and status == 409 and text == "wrong state":
         return Reason.WRONG_STATE
-    if operation.endswith(_GRANTS) and code == "too_fast":  # with 429, which alone is BUSY
+    if operation.endswith(_GRANTS) and code == "too_fast":  # 429 without this code is BUSY
         return Reason.TOO_FAST
     if status in _BUSY:
         return Reason.BUSY
@@ -295,5 +303,5 @@ def reason(operation: str, status: int, code: str, description: str) -> Reason:
 
 
 def known_code(code: str) -> str:
-    """Return the error `code` of an authorization server if a row above has it, else ""."""
+    """Return the error `code` of an authorization server if a row above contains it, or ""."""
     return code if code in _CODES else ""

@@ -22,7 +22,7 @@ from checkout.domain.ground.names import shown
 PART_MAX: Final = 100  # characters
 _FILE: Final = Path(__file__).with_name("address_formats.json")
 _LATIN_LAST: Final = 0x24F  # the last Latin letter in Unicode that European names use
-# Names for the parts that a country's data do not name.
+# The names of parts, used if the data of a country contain no name for a part.
 _CALLED: Final = {"Z": "postal", "S": "province", "C": "city", "D": "suburb"}
 _KINDS: Final = {
     "Z": "zip_name_type",
@@ -85,9 +85,9 @@ class Address:
 class PartAsked:
     """One part of the addresses in a country.
 
-    `called` is the name of the part there, such as `zip`, `prefecture` or `post_town`. If `regions`
-    (code and name) is not empty, the part must be one of them. `beside` means that the part is on
-    the same line as the previous part.
+    `called` is the name of the part in that country, such as `zip`, `prefecture` or `post_town`.
+    If `regions` (code and name) is not empty, the part must be one of these regions. `beside` means
+    that the part is on the same line as the previous part.
     """
 
     part: Part
@@ -104,7 +104,7 @@ def countries() -> tuple[str, ...]:
 
 
 def parts_asked(country: str) -> tuple[PartAsked, ...]:
-    """Return the parts of an address in `country`, in the order in which they are written there."""
+    """Return the parts of an address in `country`, in the order that this country uses."""
     row = _rows()[country]
     asked = []
     for token, beside in _tokens(row["fmt"]):
@@ -132,9 +132,11 @@ def _tokens(form: str) -> Iterator[tuple[str, bool]]:
 def checked(
     typed: Mapping[str, str], prefix: str, *, country: str, required: bool
 ) -> tuple[Address | None, dict[str, Fault]]:
-    """Read an address from form fields whose names begin with `prefix`. Return it and the faults.
+    """Return the address in the form `typed`, and the fault of each field that is not accepted.
 
-    If `required` is false, the customer can leave out the whole address; the result is then None.
+    The names of the address's fields begin with `prefix`. If there are faults, the address lacks
+    these fields. If `required` is false, the customer can leave out the whole address; the address
+    is then None, without faults.
     """
     asked = parts_asked(country)
     texts = {each.part: " ".join(typed.get(f"{prefix}{each.part}", "").split()) for each in asked}
@@ -159,7 +161,7 @@ def checked(
 def label(address: Address) -> list[str]:
     """Return the lines of an address in its country's order, with the country's name last.
 
-    For an address in Latin letters, this is the order that the country uses for Latin letters.
+    Some countries have another order for addresses in Latin letters, which is then used.
     """
     row = _rows()[address.country]
     texts = [address.name, address.line1, address.district, address.city]
@@ -212,9 +214,9 @@ def _taken(country: str, asked: PartAsked, text: str) -> str | None:
 
 
 def _spellings(code: str) -> Iterator[str]:
-    """Yield a postal code as typed, and the codes that this may mean.
+    """Yield a postal code as typed, then other spellings that the customer may have meant.
 
-    People write the country in front of a code, and leave out or exchange the sign within it.
+    People write the country in front of a code, or leave out or exchange the space or hyphen in it.
     """
     written = (code, _COUNTRY.sub("", code))
     yield from written

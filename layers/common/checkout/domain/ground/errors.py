@@ -1,4 +1,4 @@
-"""The errors of the product. `web.py` has the table of their HTTP statuses.
+"""The errors of the product. A table in `web.py` maps each error to its HTTP status.
 
     CheckoutError
     ├── ParameterMissing ParameterUnknown ParameterInvalid ParameterInvalidInteger
@@ -26,7 +26,8 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Final
 
-# The key service's error, which another service's error quotes: …kms.model.DisabledException.
+# Finds an error of the key service (KMS) that is quoted in the message of another service's error,
+# as in …kms.model.DisabledException.
 _OF_KEY: Final = re.compile(r"\.([A-Z][A-Za-z]{2,40}Exception)\b")
 
 
@@ -90,7 +91,7 @@ class CursorInvalid(CheckoutError):
 
 
 class SessionUnexpectedState(CheckoutError):
-    """The session's status does not allow this. The message names it and the allowed statuses."""
+    """The session's status does not allow the request. The message names the allowed statuses."""
 
     code = "session_unexpected_state"
 
@@ -102,31 +103,31 @@ class SessionBusy(CheckoutError):
 
 
 class RefundUnexpectedState(CheckoutError):
-    """The refund's status, or the amount left in its session, does not allow this."""
+    """The refund's status, or the amount that can still be refunded, does not allow the request."""
 
     code = "refund_unexpected_state"
 
 
 class WebhookUnexpectedState(CheckoutError):
-    """The state of the webhook endpoint, or of an event, does not allow this."""
+    """The state of the webhook endpoint, or of an event, does not allow the request."""
 
     code = "webhook_unexpected_state"
 
 
 class KeyUnexpectedState(CheckoutError):
-    """The state of the API key, or of all keys of the merchant together, does not allow this."""
+    """The state of the API key, or of all the merchant's keys, does not allow the request."""
 
     code = "key_unexpected_state"
 
 
 class MemberUnexpectedState(CheckoutError):
-    """The state of a member or invitation, or of all members together, does not allow this."""
+    """The state of a member, an invitation, or all members together does not allow the request."""
 
     code = "member_unexpected_state"
 
 
 class Conflict(CheckoutError):
-    """Other requests are changing the keys, people, settings or event; try again shortly."""
+    """Other requests are changing the same keys, people, settings or event; try again shortly."""
 
     code = "conflict"
 
@@ -204,7 +205,7 @@ class PasskeyInvalid(CheckoutError):
 
 
 class PermissionMissing(CheckoutError):
-    """The scopes of the API key, or the role of the person, do not allow this."""
+    """The scopes of the API key, or the role of the person, do not allow the request."""
 
     code = "permission_missing"
 
@@ -280,13 +281,16 @@ class MerchantWalletError(CheckoutError):
 
 
 class CallbackInvalid(CheckoutError):
-    """The grant callback does not verify, so nothing was done."""
+    """The return from a wallet is incomplete or does not match the approval; nothing was done."""
 
     code = "callback_invalid"
 
 
 class Unavailable(CheckoutError):
-    """The store or the key service does not answer. Nothing is lost."""
+    """The database or the key service does not answer, or a secret cannot be decrypted.
+
+    Nothing is lost, so the request can be repeated later.
+    """
 
     code = "unavailable"
 
@@ -294,9 +298,9 @@ class Unavailable(CheckoutError):
 def cause(error: BaseException) -> str:
     """Return the root cause of a chain of exceptions, in a word or two for the log.
 
-    The cause is AWS's error code, if there is one, else the type of the innermost exception. If a
-    table's encryption key cannot be used, the message of the table's error contains the name of the
-    key's error. This name is then added; no other part of the message is used.
+    The cause is AWS's error code, if there is one, otherwise the type of the innermost exception.
+    If a table's encryption key cannot be used, the table's error message quotes the key service's
+    error. The name of this error is then added; no other part of the message is used.
     """
     code = ""
     below: BaseException | None = error

@@ -3,7 +3,7 @@
 The merchant's URLs are `success_url` and `cancel_url`, to which a customer is sent, and the URLs of
 item pictures and of webhooks. A text that two programs could read differently is refused. Nothing
 is corrected, so a URL is used exactly as it was checked. URLs of wallet providers follow the
-protocol's grammar in open_payments/urls.py; its `split` also parses the URLs here.
+protocol's grammar in open_payments/urls.py. The function `split` of that module parses all URLs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ from open_payments.urls import (
 
 ID_DIGITS: Final = 22  # base62: 62^22 > 2^130
 KEY_DIGITS: Final = 43  # 62^43 > 2^256
-TEST: Final = "test_"  # before the digits of keys and session ids of a test stage
-LIVE: Final = "live_"  # before the digits of keys of any other stage, whose session ids lack a mark
-# The path below which test stages have their wallets. All other stages refuse URLs below it.
+# A stage is one deployment. On a test stage no money is real. Its keys and session ids have TEST
+# before their digits. On other stages, keys have LIVE, and session ids have no mark.
+TEST: Final = "test_"
+LIVE: Final = "live_"
+# The path below which test stages have their wallets. All other stages refuse URLs below this path.
 TEST_WALLETS: Final = "/test-wallets"
 _DOT_SEGMENT: Final = re.compile(r"/\.{1,2}(?:/|$)")
 BASE62: Final = rf"[0-9A-Za-z]{{{ID_DIGITS}}}"
@@ -45,7 +47,7 @@ def id_pattern(*prefixes: str) -> str:
 SESSION_ID: Final = re.compile(rf"cs_(?:{TEST})?{BASE62}")
 REFUND_ID: Final = re.compile(id_pattern("re"))
 EVENT_ID: Final = re.compile(id_pattern("evt"))
-# An event, or its copy for one of the merchant's further endpoints.
+# The id of an event, or of its copy for one of the merchant's further endpoints.
 DELIVERY_ID: Final = re.compile(rf"{EVENT_ID.pattern}(?:~{id_pattern('we')})?")
 LINK_ID: Final = re.compile(id_pattern("plink"))
 NONCE: Final = re.compile(BASE62)
@@ -60,8 +62,8 @@ PICTURE_URL_MAX: Final = 500
 PLACEHOLDER: Final = re.compile(r"(?:\{|%7[Bb])CHECKOUT_SESSION_ID(?:\}|%7[Dd])")
 
 EMAIL_MAX: Final = 254  # RFC 5321, section 4.5.3.1.3
-# The dot-atom of RFC 5322, section 3.2.3. It has neither quotes nor line ends, which mail programs
-# could misread.
+# The dot-atom of RFC 5322, section 3.2.3. A dot-atom contains no quotes and no line ends, which
+# mail programs could misread.
 _ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _EMAIL_NAME: Final = re.compile(rf"(?=.{{1,64}}\Z){_ATOM}(?:\.{_ATOM})*")
 # Characters that need no escaping in mailto:
@@ -81,11 +83,11 @@ _LINE_END: Final = re.compile(r"%0[0AaDd]")
 
 
 def position(at: datetime, record_id: str = "") -> str:
-    """Return a record's position in a list. Stores sort by it, and it is a page's `next_key`.
+    """Return the position of a record in a list that is sorted by time, then by id.
 
-    Positions sort by (time, id). A position without an id comes before the positions of all records
-    of the same millisecond. Times with more than thirteen digits are treated as the latest possible
-    time.
+    The `next_key` of a page of results (`ports.Page`) is such a position. A position without an id
+    comes before the positions of all records of the same millisecond. A time after the year 2286
+    gets the latest possible position.
     """
     digits = f"{min((at - _EPOCH) // timedelta(milliseconds=1), _POSITION_MAX):013d}"
     return f"{digits}#{record_id}" if record_id else digits
@@ -99,8 +101,8 @@ def position_pattern(ids: str) -> re.Pattern[str]:
 class TestUrl(str):
     """The service's own address on a test stage. On any other stage the address is a plain str.
 
-    Functions that make public objects get this address, and its type tells them whether the money
-    in these objects is real.
+    Functions that make public objects get this address. Its type shows whether the money in these
+    objects is real.
     """
 
     __slots__ = ()
@@ -294,11 +296,11 @@ def _host_and_port(url: str) -> tuple[str, str | None]:
 
 
 def of_stage(url: str, test_wallets: str) -> bool:
-    """Return whether a stage may request `url` from a wallet's server.
+    """Return whether a stage (a deployment) may request `url` from a wallet's server.
 
-    `test_wallets` is the address below which a test stage has its own wallets. It is "" on other
-    stages, which accept no wallet of a test stage. The path is decoded before the check, because a
-    wallet's server may also decode it.
+    `test_wallets` is the address below which a test stage has its own wallets, and "" on other
+    stages. A test stage accepts only its own wallets; other stages accept no wallet of a test
+    stage. The path is decoded before the check, because a wallet's server may also decode it.
     """
     path = f"{unquote(split(url).path)}/"
     if not test_wallets:

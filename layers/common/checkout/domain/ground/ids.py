@@ -1,7 +1,7 @@
 """Generate identifiers and keys from random bytes that the caller passes in.
 
-All identifiers and keys have at least 128 random bits (decisions.md). `grammar.py` has their
-patterns.
+All identifiers and keys have at least 128 random bits (decisions.md). `grammar.py` contains
+regular expressions for them.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def new_api_key(random_bytes: RandomBytes, *, test: bool = False) -> str:
 
 
 def new_nonce(random_bytes: RandomBytes) -> str:
-    """Return a nonce for an interactive grant (RFC 9635 section 2.5.2), an attempt or a writer."""
+    """Return a nonce: for a grant (RFC 9635 section 2.5.2), a payment attempt or a write."""
     return _base62(random_bytes, ID_DIGITS)
 
 
@@ -120,9 +120,8 @@ def api_key_hash(api_key: str) -> str:
 
 
 def session_ref(session_id: str) -> str:
-    """Return the text that refers to a session in log lines.
+    """Return the text that stands for a session id in log lines; it does not reveal the id.
 
-    The id cannot be derived from this text. For an id, `printf %s cs_… | sha256sum | cut -c1-12`
-    prints the text.
+    To get the text for an id on the command line: `printf %s cs_… | sha256sum | cut -c1-12`.
     """
     return hashlib.sha256(session_id.encode()).hexdigest()[:12]

@@ -24,7 +24,7 @@ _TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")  # BCP 47, as f
 
 
 def language_of(tag: str) -> str | None:
-    """Return a tag's language, such as "pt" for "pt-BR"; None if no page has it."""
+    """Return a tag's language, such as "pt" for "pt-BR"; None if LANGUAGES does not contain it."""
     if len(tag) > TAG_MAX or not _TAG.fullmatch(tag):
         return None
     language = tag.partition("-")[0].lower()

@@ -1,8 +1,8 @@
 """Exact money: merchants use ISO 4217 minor units, and wallets use their own asset scale.
 
 An amount that cannot be represented exactly is refused. Amounts are never rounded and never floats
-(decisions.md "Session object and amounts"). Only the exchange rate that people read is rounded,
-because no sum is computed from it.
+(decisions.md "Session object and amounts"). Only the exchange rate that pages show is rounded,
+because no amount is computed from that rate.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ UNIT_AMOUNT_MAX: Final = 999_999_999_999
 QUANTITY_MAX: Final = 1_000_000
 TOTAL_MAX: Final = 999_999_999_999_999
 
-# Below this number of units, one unit is more than a tenth of the price, so no difference is
-# accepted as rounding.
+# Wallets may round an amount by one unit. Below this number of units, one unit is more than a tenth
+# of the price, so no difference is accepted as rounding.
 ROUNDED_FROM: Final = 10
 
 # ISO 4217 list one: the codes with two minor-unit digits, then those with another number of digits.
@@ -107,12 +107,12 @@ def minor_units(amount: Amount) -> int:
 def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool) -> int:
     """Return the smallest value that is accepted as payment of `amount`, in the units of `amount`.
 
-    Unless wallets may have `converted` the money (`may_be_converted`), the whole amount has to
-    arrive. If they may have, up to `tolerance`, the merchant's setting, may be missing, but no more
-    than a hundredth of the amount, rounded down. The reason is that wallets that convert twice
-    deliver one unit less than quoted (decisions.md "completed means paid"). Once the customer's
-    wallet reports that the payment has `ended`, one unit may be missing even if that is more than a
-    hundredth, provided that the amount has at least ROUNDED_FROM units.
+    `converted` means that wallets may have converted the money (`may_be_converted`). If they have
+    not, the whole amount has to arrive. Otherwise up to `tolerance`, the merchant's setting, may be
+    missing, but no more than a hundredth of the amount, rounded down. The reason is that wallets
+    that convert twice deliver one unit less than quoted (decisions.md "completed means paid").
+    `ended` means that the customer's wallet reports the end of the payment. Then one unit may be
+    missing even if it is more than a hundredth, if the amount has at least ROUNDED_FROM units.
     """
     if not converted:
         return amount
@@ -129,9 +129,8 @@ def may_be_converted(quote: Quote, receiver: str) -> bool:
     """Return whether wallets may convert, and so round, a payment of `quote` on its way.
 
     `receiver` is the URL of the incoming payment. If the two amounts of the quote differ in asset
-    or scale, the payment is converted. If they do not differ, two providers may still convert the
-    amount into the asset of the connection between them and back. Within one provider there is no
-    such conversion.
+    or scale, the payment is converted. If they do not differ, but the wallets have two providers,
+    these may convert the amount into the asset of their connection and back.
     """
     if not quote.debit.same_asset(quote.receive):
         return True

@@ -1,4 +1,4 @@
-"""Decide which typed texts pages can show, and which of these texts can be names.
+"""Decide which typed texts a page can show, and which of these texts can be names.
 
 Python's `isprintable` is not enough. It accepts invisible fillers and blanks, so that a name could
 be empty or look like another one. It also refuses the joiners that are needed to write Persian,
@@ -16,7 +16,10 @@ from typing import Final
 
 
 def _points(text: str) -> tuple[int, ...]:
-    """Return where the ranges of these code points begin and end, in ascending order."""
+    """Return the first code point of each range and the one after its last, in ascending order.
+
+    `text` lists code points and ranges in hexadecimal.
+    """
     pairs = (each.partition("-") for each in text.split())
     ranges = sorted((int(low, 16), int(high or low, 16) + 1) for low, _, high in pairs)
     return tuple(end for each in ranges for end in each)
@@ -46,8 +49,8 @@ _OF_MONGOLIAN: Final = _points("180B-180D 180F")
 _KEY_CAP: Final = "\u20e3"
 _VIRAMA: Final = 9  # the combining class of a virama, which joins two letters of an Indic script
 JOINERS: Final = frozenset("\u200c\u200d")
-# Mail programs turn each of these into a link. The pattern is matched against the text's NFKC form,
-# in which every sign is written in only one way.
+# Finds texts that mail programs turn into links. The pattern is matched against the NFKC form of a
+# text, in which every sign is written in only one way.
 _ADDRESS: Final = re.compile(r"@|://|\bwww\.|[a-z0-9]\.[a-z]{2,}[/?#]", re.IGNORECASE)
 
 
@@ -91,7 +94,7 @@ def _fits(text: str, at: int) -> bool:
 
 
 def _joins(before: str, joiner: str, after: str) -> bool:
-    """Return whether a joiner changes how its neighbors are written."""
+    """Return whether a joiner (a hidden character) changes how its neighbors are displayed."""
     cursive = _among(before, _CURSIVE) and _among(after, _CURSIVE)
     if cursive or _is_virama(before):
         return True

@@ -1,6 +1,6 @@
 """Parts of a merchant's lists and daily sums; the parts are read together, as one list or sum.
 
-The database limits how many new records per second one list takes, so a busy list is split into
+The database limits the number of new records per second in one list, so a busy list is split into
 parts. The numbers of parts are powers of two. So each number divides the next, and a merchant can
 get more parts without moving any record.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final, NamedTuple
 
-PARTS: Final = (1, 2, 4, 8, 16, 32)  # the possible numbers; a merchant's never decreases
+PARTS: Final = (1, 2, 4, 8, 16, 32)  # the possible numbers; a merchant's number never decreases
 
 
 class Lists(NamedTuple):

@@ -42,18 +42,18 @@ def picture_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    """Return the size in the first frame header; (0, 0) if none comes before the picture's data."""
+    """Return the size in the first frame header; (0, 0) if the picture's data has none before."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
         if marker == 0xFF:  # a fill byte
             at += 1
             continue
-        # Decoders read no length after these markers. If this function read one, it would find a
-        # different header than decoders do.
+        # No length follows these markers. If this function read a length here, it would find
+        # another header than picture decoders do.
         if marker < 0xC0 or 0xD0 <= marker <= 0xDA:
             break
-        if marker < 0xD0 and marker not in (0xC4, 0xC8, 0xCC):  # tables, and one that is reserved
+        if marker < 0xD0 and marker not in (0xC4, 0xC8, 0xCC):  # tables, reserved code
             return int.from_bytes(data[at + 7 : at + 9]), int.from_bytes(data[at + 5 : at + 7])
         at += 2 + int.from_bytes(data[at + 2 : at + 4])
     return 0, 0

@@ -2,11 +2,11 @@
 
 A provider is written on one line: name | form of its addresses | where to get a wallet | countries
 | logo. The last two can be left out. The form has one or two fields to fill in, such as {name},
-{name: alice} or {Wallet number: 123456789}/{Currency: USD}. A field has the name that the provider
-uses for it, and an example. A logo is a small picture in base64. It is embedded in the page,
-because separate requests for the logos would be numerous and would tell other hosts about the
-customer. The operator's list is the setting WALLET_PROVIDERS; a merchant can have their own list.
-These lists are only suggestions: customers can always type a wallet address of any provider.
+{name: alice} or {Wallet number: 123456789}/{Currency: USD}. A field has the provider's own name for
+its content, and can have an example. A logo is a small picture in base64. The page embeds logos,
+because separate requests for them would be numerous and would reveal the customer to other hosts.
+The operator's list is the setting WALLET_PROVIDERS; a merchant can have their own list. These lists
+are only suggestions: customers can always type a wallet address of any provider.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _PLACE: Final = "{name}"
 _FIELD: Final = re.compile(r"\{([^{}:]{1,40})(?::([^{}]{1,40}))?\}")
 _COUNTRIES: Final = re.compile(r"(?:[A-Z]{2}(?: [A-Z]{2}){0,29})?")
 
-# The providers known on 2026-08-20 (openpayments.dev and webmonetization.org, lists of wallets).
+# The providers known on 2026-08-20, from the lists of wallets on openpayments.dev and
+# webmonetization.org.
 # GateHub is the only one with real money. Its addresses contain a number and a currency.
 KNOWN: Final = (
     "GateHub | https://ilp.gatehub.net/{Wallet number: 123456789}/{Currency: USD} "
@@ -53,7 +54,7 @@ def of_test_stage(test_wallets: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field to fill in: what the provider calls it ("" for a name), and an example or ""."""
+    """A field to fill in: the provider's label ("" for the customer's name), an example or ""."""
 
     label: str
     example: str
@@ -63,8 +64,8 @@ class Field:
 class Provider:
     """A provider; `form` is a wallet address with fields in its path, `website` is a page's URL.
 
-    `countries` are ISO 3166-1 codes (and EU). They only inform the merchant, and no customer is
-    refused because of them. `logo` is a picture in base64, or "".
+    `countries` are ISO 3166-1 codes (and EU) that only inform the merchant: no customer is refused
+    because of the country. `logo` is a picture in base64, or "".
     """
 
     name: str
@@ -110,7 +111,7 @@ class Provider:
         return self.form.rpartition("}")[2]
 
     def parts(self, typed: str) -> tuple[str, str]:
-        """Return the parts of `typed` that belong to the first and to the second field."""
+        """Return the parts of `typed` for the first and the second field ("" without a second)."""
         if not self.between:
             return typed, ""
         first, _, second = typed.partition(self.between)
@@ -124,10 +125,7 @@ class Provider:
         return f"{self.form.partition('{')[0]}{quote(name, safe='/~')}{self.rest}"
 
     def typed(self, wallet: str) -> str:
-        """Return what to type for `wallet`, or "" if `wallet` is not an address of this form.
-
-        This is the inverse of `address`.
-        """
+        """Return the name that `address` turns into `wallet`; "" if no name fits the form."""
         before, after = self.form.partition("{")[0], self.rest
         inside = wallet.removeprefix(before).removesuffix(after)
         if not inside or wallet != f"{before}{inside}{after}":
@@ -141,10 +139,10 @@ class Provider:
 
 
 def name_of(wallet: str, offered: Iterable[Provider]) -> str | None:
-    """Return the name of the offered provider of `wallet`, a wallet address, or None.
+    """Return the name of the provider of the wallet address `wallet`; None if none of them fits.
 
-    If several providers share a host, the form of their addresses distinguishes them. Then an
-    address of another form has no provider.
+    If several providers share a host, the form of their addresses distinguishes them. An address at
+    that host that has none of these forms gets None.
     """
     at_host = [each for each in offered if each.has(wallet)]
     for each in at_host:

@@ -14,14 +14,14 @@ from typing import Any, Final
 from checkout.domain.ground.errors import InvalidJson
 
 NESTING_MAX: Final = 20
-INTEGER_MAX: Final = 2**53 - 1  # beyond it, JSON parsers disagree (RFC 8259 section 6)
+INTEGER_MAX: Final = 2**53 - 1  # parsers disagree about larger numbers (RFC 8259 section 6)
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
-    """Return the one JSON object in `raw`. Raise InvalidJson.
+    """Return the one JSON object in `raw`. Raises InvalidJson for any other body.
 
-    Refuses NaN, infinities and numbers too large for a float, integers beyond 2^53-1, duplicate
-    names, lone surrogates, nesting deeper than 20, and bytes that are not UTF-8.
+    Refused are also NaN, infinities and numbers too large for a float, integers beyond 2^53-1,
+    duplicate names, lone surrogates, nesting deeper than 20, and bytes that are not UTF-8.
     """
     if not raw.strip():
         raise InvalidJson("The body is empty.")

@@ -1,8 +1,8 @@
 """Recognize typed wallet addresses, and what customers type in their place, such as a card number.
 
-Pure: nothing here resolves a name or sends a byte. The customer is told what the text looks like,
-and the text never leaves the server. Only forms that cannot be an address are recognized, so an
-address is never mistaken for something else.
+This module resolves no name and sends nothing, so the text never leaves the server. The customer
+sees what the text looks like. Only forms that cannot be an address are recognized, so an address is
+never mistaken for something else.
 
 The text comes from an unauthenticated client. So its length is limited first, before and after
 normalization. No pattern has two adjacent repeats that match the same character, so the time for a
@@ -20,7 +20,7 @@ from open_payments.wallet_address import LOOKS, InvalidWalletAddress, normalized
 
 
 class AddressMistake(StrEnum):
-    """A kind of mistake. The hosted page has a sentence for each (`fault.typed.SLIP`)."""
+    """A kind of mistake. The hosted page shows a sentence for each (`fault.typed.SLIP`)."""
 
     NOTHING = "nothing"
     TOO_LONG = "too_long"
@@ -45,7 +45,7 @@ class AddressMistake(StrEnum):
         return self in (AddressMistake.CARD, AddressMistake.SECRET)
 
 
-# The sentences for the mistakes that this module recognizes. `parse` has the other sentences.
+# The sentences for the mistakes that this module recognizes. The others are in `parse`.
 _SENTENCES: Final = {
     AddressMistake.CARD: "This looks like a card number. Cards cannot pay here; do not enter them.",
     AddressMistake.IBAN: f"This looks like a bank account number (IBAN). {LOOKS}",
@@ -103,8 +103,8 @@ _NO_NAME: Final = re.compile(r"[./:\\%<>\[\]{}\ufffd]")
 def mistake_in(text: str) -> AddressMistake | None:
     """Return the mistake if `text`, without outer blanks, is something other than an address.
 
-    Otherwise, returns None. Only `parse` finds texts that are too long, and mistakes within an
-    address.
+    Otherwise, returns None. This function does not find texts that are too long, or mistakes within
+    an address; `parse` does.
     """
     plain = normalized(text)
     if plain is None:
@@ -132,7 +132,7 @@ def _is_email(text: str) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether the text is words only, without the marks that an address has."""
+    """Return whether the text consists of words, without characters such as "/" and ":"."""
     letters = text.isprintable() and any(map(str.isalpha, text))
     return letters and not _NO_NAME.search(text.rstrip(".!?"))
 
@@ -151,8 +151,8 @@ def _is_card(digits: str) -> bool:
     """Return whether `digits` can be a card number.
 
     A number of the usual length may contain a typing mistake, so its check digit is not tested.
-    Longer texts are accepted if they begin with a number whose check digit is right, because the
-    card's date and code may follow.
+    Text longer than any card number is accepted if it begins with a number whose check digit is
+    right, because the card's date and code may follow.
     """
     if len(digits) in _CARD_DIGITS:
         return len(digits) == _USUAL_CARD or _luhn(digits)

@@ -1,7 +1,7 @@
 """Amounts as people type them: digits of any script, with the separators of any country.
 
-An amount is never guessed. For example, "1,250" means 1250 in New York and 1.25 in Berlin, so it is
-refused with an error that asks which of them is meant.
+An amount is never guessed. For example, "1,250" means 1250 in New York and 1.25 in Berlin, so this
+text is refused, and the error message asks which of the two amounts is meant.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def typed_amount(typed: str, *, currency: str, wallet_scale: int, param: str) ->
 
 
 def clear_spellings(typed: str, *, currency: str, wallet_scale: int) -> tuple[str, ...]:
-    """Return how to type each amount that a text with two readings can mean; else nothing."""
+    """Return how to type each amount that an ambiguous text can mean; () if it is not ambiguous."""
     digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
     text = _plain(typed)
     readings = [(whole, fraction.rstrip("0")) for whole, fraction in _readings(text)]
@@ -60,9 +60,10 @@ def clear_spellings(typed: str, *, currency: str, wallet_scale: int) -> tuple[st
 
 
 def said_amounts(typed: str) -> frozenset[Decimal]:
-    """Return what a text such as "17.00", "$17" or "17,00 EUR" can mean as an amount; else nothing.
+    """Return the amounts that a text such as "17.00", "$17" or "17,00 EUR" can mean.
 
-    A whole number without a currency is no amount, because it may be an order number.
+    For other texts the result is empty. A whole number without a currency is no amount, because it
+    may be an order number.
     """
     found = _SAID.fullmatch(_plain(typed))
     if found is None:

@@ -1,7 +1,7 @@
 """Declare the routes of both APIs: the scope that each needs, and what it does.
 
-The dashboard's routes declare their rights beside their code. docs/tables.py prints the routes of
-the APIs and of the dashboard into docs/security.md.
+A declared route is called a door. The dashboard's routes declare their rights beside their code.
+docs/tables.py writes the routes of the APIs and of the dashboard into docs/security.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ Need = TypeVar("Need", Right, Scope)
 class Door(Generic[Need]):
     """A route: the right or the scope that it `needs`, and what it moves, changes or reveals.
 
-    `limit` describes the most that an actor with a limit can do there; None if limits do not apply.
+    `limit` describes what an actor (a key or a person) with a refund limit can do at this route;
+    None if limits do not apply.
     """
 
     needs: Need

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-KEPT: Final = timedelta(days=1)  # after the last one
-LAST: Final = 10  # of each key
+KEPT: Final = timedelta(days=1)  # after the key's last refused request
+LAST: Final = 10  # refused requests that are kept of each key
 MESSAGE_MAX: Final = 300  # characters
 
 

@@ -1,8 +1,8 @@
 """Notices: e-mails to members about cases that need a person.
 
-Each member who has asked for notices has one record. Its field `told` has the marks of the cases
-that an e-mail has already reported. A mark is dropped a day after its case was solved, so that the
-case is reported again if it comes back.
+Each member who has asked for notices has one record. A mark is a text that identifies a case. The
+field `told` contains the marks of the cases that an e-mail has already reported. A mark is dropped
+a day after its case was solved, so that the case is reported again if it comes back.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Told:
 class Subscriber:
     """A member who has asked for notices, which are written in `language`.
 
-    `address` is confirmed. `asked` is a new address, which the member must confirm until
-    `asked_until`, by a link whose token has the hash `asked_hash`. `look_at` is when the sweep
-    looks at the record; None if the member has stopped the notices. `writer` marks the write that
-    made this version.
+    `address` is confirmed. `asked` is a new address, which the member must confirm before
+    `asked_until`, by a link whose token has the hash `asked_hash`. `look_at` is when the sweep (the
+    scheduled job) next checks the record; None if the member has stopped the notices. `writer`
+    identifies the write that made this version.
     """
 
     id: str
@@ -69,7 +69,7 @@ class Subscriber:
     asked_until: datetime | None = None
     told: tuple[Told, ...] = ()
 
-    # The sweep reads these from each record. Here no payment is in flight, and there is no history.
+    # The sweep reads these fields of every record. A subscriber has no payment and no history.
     payment_in_flight: ClassVar[bool] = False
     terminal: ClassVar[bool] = False
     attention: ClassVar[None] = None
@@ -101,8 +101,9 @@ def remembered(
 ) -> tuple[Told, ...]:
     """Return the reported cases whose marks are kept, the newest last.
 
-    `found` are the marks of the cases that were read and need a person. If `all_read` is false,
-    the marks that are not in `found` are kept, because their cases may still need a person.
+    `found` are the marks of the cases that need a person now. If `all_read` is false, not all cases
+    were read. Then the marks that are not in `found` are also kept, because their cases may still
+    need a person.
     """
     kept = []
     for each in told:

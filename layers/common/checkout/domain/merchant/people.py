@@ -1,7 +1,7 @@
 """The people of a merchant: members with a role, their passkeys, invitations and sign-ins.
 
-This module also has the rights of roles and API keys in the dashboard. An actor is the key or
-member on whose behalf a flow is called.
+This module also lists the rights of roles and API keys in the dashboard. An actor is the key or
+member on whose behalf an operation runs.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Scope(StrEnum):
     REFUND = "refund"  # request and cancel refunds
 
 
-# The scopes of a key unless others are chosen. `refund` is not among them, because this scope is
-# newer than the first keys, which could not refund.
+# The scopes of a key unless others are chosen. `refund` is not one of them, because keys that are
+# older than this scope could not refund.
 USUAL: Final = (Scope.READ, Scope.WRITE, Scope.MANAGE)
 
 RIGHTS: Final[dict[Role, frozenset[Right]]] = {
@@ -80,10 +80,10 @@ GIVEN: Final[dict[Role, frozenset[Scope]]] = {
 class RefundCap:
     """The most that an actor can refund at once, and in a day (UTC); None means no limit.
 
-    The limits are in minor units of the merchant's currency. They apply to the requested amounts,
-    even of canceled refunds, and to costs beyond these amounts that are paid from the budget
-    without an approval. `counted_as` is the id of the first key in a series of keys that replace
-    each other; all keys of the series share one daily limit.
+    The limits are in minor units of the merchant's currency. The limits apply to the requested
+    amounts, even of canceled refunds. If a payment from the budget costs more than its amount, the
+    excess also counts, unless a person has approved it. `counted_as` is the id of the first key in
+    a series of keys that replace each other; all keys of the series share one daily limit.
     """
 
     once: int | None = None
@@ -92,7 +92,7 @@ class RefundCap:
 
 
 class Actor(Protocol):
-    """An API key or a member that acts. `label` is its name in the history and the audit log."""
+    """An API key or a member that acts. History and audit log show the actor by its `label`."""
 
     @property
     def id(self) -> str: ...
@@ -123,7 +123,7 @@ class Actor(Protocol):
 
     @property
     def moves_money(self) -> bool:
-        """Whether it can use the rights of its role to move money and to give rights to others."""
+        """Whether the actor can use its role's rights to move money and to give rights away."""
         ...
 
     @property
@@ -148,7 +148,7 @@ def may(actor: Actor, right: Right) -> bool:
 
 
 def counted_as(actor: Actor) -> str:
-    """Return the id under which refunds of the actor, and of keys it replaces, are added up."""
+    """Return the id under which refunds of the actor, and of the keys before it, are added up."""
     cap = actor.refund_cap
     return (cap.counted_as if cap is not None else None) or actor.id
 
@@ -170,10 +170,10 @@ class Passkey:
 class Member:
     """A person of a merchant, who signs in with a passkey.
 
-    `refund_cap` limits the member's refunds. An owner has no limit, because an owner could change
-    it. The merchant's asset is copied here, as it is copied to keys. The number of parts is copied
-    again at each request, because it can grow. `invited_by` is the id of the actor who invited the
-    member. `version` grows by one with each write.
+    `refund_cap` limits the member's refunds. An owner has no limit, because owners could change it.
+    The merchant's asset is copied here, as it is copied to keys. `parts`, the number of parts of
+    the merchant's lists, is copied again at each request, because it can grow. `invited_by` is the
+    id of the actor who invited the member. `version` grows by one with each write.
     """
 
     id: str
@@ -241,7 +241,7 @@ class Invitation:
     ended_at: datetime | None = None
 
     def open_at(self, now: datetime) -> bool:
-        """Return whether it can still be accepted."""
+        """Return whether the invitation can still be accepted."""
         return self.ended_at is None and now < self.expires_at
 
 

@@ -2,8 +2,8 @@
 
 Anybody can sign up with any name and any wallet address. So until the owner of the wallet has
 confirmed the wallet (flows/people/ownership.py), a shop cannot reach anybody but its own people.
-`Effect` has a row for each effect on outsiders. Flows check each effect that is not always allowed.
-docs/security.md shows the table.
+`Effect` lists the effects on outsiders; docs/security.md shows them as a table. The code in
+`flows` checks each effect that is not always allowed.
 """
 
 from __future__ import annotations

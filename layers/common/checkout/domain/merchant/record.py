@@ -47,7 +47,7 @@ class Logo:
 class Footer:
     """The footer of the customers' pages: the seller, and the URLs of the seller's rules.
 
-    `company` is the legal name and, if the merchant wants, the address and the tax number.
+    `company` is the legal name and, optionally, the address and the tax number.
     """
 
     company: str | None = None
@@ -92,12 +92,13 @@ class Identity:
 class Merchant:
     """The receiver of payments.
 
-    `private_key` is sealed. `details_key` is sealed, too; it seals the details that customers give
-    (flows/session/details.py), and `details_key_kms` is the same key for the API, wrapped by KMS.
-    The asset and the servers were read from the wallet address document at setup. `version` grows
-    by one with each write. The operator sets `parts`, the number of parts of the merchant's lists
-    (domain/ground/parts.py), and `suspended`. While a merchant is suspended, no session is created
-    and no wallet is accepted, but payments in flight finish.
+    `private_key` and `details_key` are sealed, that is, stored as ciphertext. `details_key` is the
+    key that seals the details that customers give (flows/session/details.py). `details_key_kms` is
+    the same key for the API, wrapped by KMS. The asset and the servers were read from the wallet
+    address document at setup. `version` grows by one with each write. The operator sets `suspended`
+    and `parts`, the number of parts of the merchant's lists (domain/ground/parts.py). While a
+    merchant is suspended, no session is created and no wallet is accepted, but payments in flight
+    finish.
 
     The merchant sets:
 
@@ -108,8 +109,8 @@ class Merchant:
     - `return_hosts`, the only hosts to which customers can be sent back (empty: any host)
     - `tolerance`, how many units of the wallet's scale may be missing from a payment
       (money.least_accepted)
-    - `withdrawal_days`, how many days after the payment customers can withdraw (0: not on their
-      page)
+    - `withdrawal_days`, how many days after the payment customers can withdraw from the purchase on
+      their page (0: their page does not offer it)
     - `providers`, the wallet providers that the customers' pages offer instead of the operator's
     - `key_sign_in_off_at`, the time from which API keys cannot sign in to the dashboard
 
@@ -117,7 +118,7 @@ class Merchant:
     a shop that pretends to be another. `ownership` is None if the operator has set up the merchant.
 
     `client` is the URL of our client document (our identity at wallets), whose keys are
-    `service_keys`. It is None if the merchant's wallet lists the merchant's key. `identity` is the
+    `service_keys`; None if the merchant's wallet lists the merchant's own key. `identity` is the
     number of changes of the client or the wallet; `former` are the earlier identities
     (docs/decisions/0023-the-service-is-the-merchants-client.md).
     """
@@ -160,9 +161,9 @@ class Merchant:
     def as_of(self, identity: int | None) -> Merchant:
         """Return the merchant with the client and wallet of this identity; None means the first.
 
-        If a wallet listed the key of this identity, the newest key for that wallet is used, because
-        the wallet may have lost the older keys. Raises LookupError if this record does not have the
-        identity.
+        If an identity's key is published by the wallet itself, the newest key for that wallet is
+        used, because the wallet may no longer publish the older keys. Raises LookupError if this
+        record does not contain the identity.
         """
         number = identity or 0
         if number == self.identity:
@@ -187,9 +188,9 @@ class Merchant:
     def signing_key(self, now: datetime) -> tuple[str, str]:
         """Return the id of the key that signs at `now`, and the sealed key.
 
-        For our client, this is the newest key whose `signs_from` has come, because wallets may not
-        know a newer key yet. If this machine's clock is behind the clock that set `signs_from`, it
-        is possible that no key's `signs_from` has come; then this is the oldest key.
+        If the merchant uses our client, this is the newest key whose `signs_from` is past, because
+        wallets may not have read a newer key yet. If no `signs_from` is past, because this
+        machine's clock is behind, this is the oldest key.
         """
         if self.client is None or not self.service_keys:
             return self.key_id, self.private_key
@@ -222,7 +223,7 @@ class Merchant:
         return next((e for e in self.endpoints if e.id == identity), None)
 
     def secret_place(self, endpoint: Endpoint) -> tuple[str, str, str]:
-        """Return the place of the secrets of `endpoint` in the vault."""
+        """Return the place to which the encryption binds the secrets of `endpoint`."""
         further = any(each.id == endpoint.id for each in self.further_endpoints)
         return secret_place(self.id, endpoint.id if further else None)
 
@@ -243,7 +244,7 @@ class Merchant:
         return self.changed(further_endpoints=tuple(each for each in kept if each is not None))
 
     def disabled(self, at: datetime, endpoint: Endpoint | None = None) -> Merchant:
-        """Return the next version with `endpoint`, or else the first endpoint, disabled."""
+        """Return the next version, with `endpoint` (None: the first endpoint) disabled."""
         found = endpoint or self.endpoint
         assert found is not None
         return self.with_endpoint(found, replace(found, disabled_at=at))
@@ -303,9 +304,9 @@ class ApiKey:
     def signs_in(self) -> bool:
         """Whether the key can sign in to the dashboard.
 
-        A key that a member created cannot, because it would give the member the rights of an owner.
-        A key with a refund limit cannot either, because an owner's rights include the creation of
-        another key without a limit.
+        A key that a member created cannot sign in, because the key would give the member the rights
+        of an owner. A key with a refund limit cannot sign in, because an owner's rights include the
+        creation of another key without a limit.
         """
         limited = self.maker is not None or self.refund_cap is not None
         return self.key_sign_in_off_at is None and not limited and Scope.READ in self.scopes
@@ -334,10 +335,10 @@ class ApiKey:
 
 
 def private_key_place(merchant_id: str) -> tuple[str, str, str]:
-    """Return the place of a merchant's private key in the vault: table, record, field."""
+    """Return the place (table, record, field) to which the private key's encryption is bound."""
     return ("merchants", merchant_id, "private_key")
 
 
 def details_key_place(merchant_id: str) -> tuple[str, str, str]:
-    """Return the place of the key of a merchant's customer details in the vault."""
+    """Return the place to which the encryption of the key for customers' details is bound."""
     return ("merchants", merchant_id, "details_key")

@@ -1,7 +1,7 @@
 """The record of a payment attempt, one for each wallet that the customer gave.
 
-`attempts.py` begins, completes and reads these records. A session keeps them in its own item of the
-table, so each attempt is written together with the transition that changes it.
+session/attempts.py creates, completes and reads these records. They are stored inside the session's
+own record, so each attempt is written together with the transition that changes it.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ class EndedBy(StrEnum):
 class PaymentAttempt:
     """One wallet submission and its result.
 
-    `typed` is None after an erasure. While the attempt runs, only the fields up to `reported_at`
-    are stored. The others are stored with the `outcome`; after that, only an erasure changes the
-    attempt. `resolved_at` is when the wallet address was resolved and the incoming payment existed.
-    `reported` is DECLINED or TIMED_OUT, an unsigned report by the customer's browser. `problem` is
-    the name of a Problem; `detail` is the provider's or the process's text about it. `received` is
-    in the merchant wallet's scale, or None if it is not known.
+    `typed` is the text that the customer typed; None after an erasure. While the attempt runs, only
+    the fields up to `reported_at` are stored. The other fields are stored with the `outcome`; after
+    that, only an erasure changes the attempt. `resolved_at` is when the wallet address was resolved
+    and the incoming payment existed. `reported` is DECLINED or TIMED_OUT, an unsigned report by the
+    customer's browser. `problem` is the name of a Problem; `detail` is a text about the problem,
+    from the provider or from this service. `received` is in the merchant wallet's scale, or None if
+    it is not known.
     """
 
     number: int

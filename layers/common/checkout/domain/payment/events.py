@@ -1,4 +1,4 @@
-"""The events of a session. Those about a payment can also happen to other records in flight."""
+"""The events of a session. Events about payments can also happen to refunds and mandates."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ from typing import Final
 from checkout.domain.payment.machine import Record
 from open_payments.models import Amount, Quote, WalletAddress
 
-# For 30 s after the incoming payment is closed, a packet that was prepared before may still be
-# fulfilled (transitions.py, the fence).
+# The fence: how long to wait after the incoming payment is closed before "nothing was received" is
+# final. For 30 s after the closing, money that was already on its way may still arrive, because an
+# Interledger packet that was prepared before may still be fulfilled (session/transitions.py).
 FENCE: Final = timedelta(seconds=35)
 # The incoming payment outlives its record by this time, so that a payment that is approved in the
 # last second still arrives (C3, domain/session/transitions.py).
@@ -20,12 +21,15 @@ INCOMING_PAYMENT_GRACE: Final = timedelta(minutes=15)
 # An incoming payment is treated as closed this long after its record expires, even if its provider
 # ignores both its expiry and the request to close it.
 NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
-# A payment that has no result this long after its send is in doubt. Honest wallets answer sooner.
+# A payment that has no result this long after its send is in doubt. Working wallets answer sooner.
 IN_DOUBT_AFTER: Final = timedelta(seconds=30)
 
 
 class Phase(StrEnum):
-    """The step of a session in awaiting_approval after the customer has returned (W5 and W6)."""
+    """The step of a session in awaiting_approval after the customer has returned from the wallet.
+
+    The writes W5 and W6 of session/transitions.py set the phase.
+    """
 
     CONTINUING = "continuing"  # the interact_ref is being redeemed; no money can move yet
     PAYING = "paying"  # the instruction to pay may have been sent
@@ -62,7 +66,7 @@ class IncomingPaymentRef:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction to pay (W6), which is sent once before `deadline`, or never.
+    """One instruction to pay (W6 of session/transitions.py), sent once before `deadline` or never.
 
     A payment attempt (attempt.py) has at most one instruction.
     """
@@ -76,13 +80,13 @@ class InFlight(Record):
     """The fields of a payment in flight.
 
     `receive` is the amount of the incoming payment, and `received` is the amount that had arrived
-    at the last check. `check_at` is the time of the next check of the wallets. It is set while a
-    payment is in flight, and after the record's end until it is certain how much the incoming
-    payment has received. After a check timed out at the payer's wallet, that wallet is not asked
-    before `hung_until`. If the payer's wallet temporarily could not accept an approval, the
-    approval is tried again until `approve_until`. `event` is the id of the webhook event about the
-    record's end. `identity` is the number of the merchant's identity at the wallets
-    (Merchant.as_of); None means the first.
+    at the last check. `check_at` is the time of the next check of the wallets. `check_at` is set
+    while a payment is in flight, and after the record's end until it is certain how much the
+    incoming payment has received. If a check timed out at the payer's wallet, no request goes to
+    that wallet before `hung_until`. If the payer's wallet temporarily could not accept an approval,
+    the approval is tried again until `approve_until`. `event` is the id of the webhook event about
+    the record's end. `identity` is the number of the merchant's identity (client and wallet) with
+    which the payment was prepared (Merchant.as_of); None means the first.
     """
 
     expires_at: datetime
@@ -121,7 +125,7 @@ class InFlight(Record):
 
     @property
     def fixed(self) -> tuple[Amount | None, Amount | None]:
-        """Return which amount the quote fixes: the amount that has to arrive, or the debit."""
+        """Return (amount that has to arrive, debit), with None for the one that the quote sets."""
         return self.receive, None
 
     @property

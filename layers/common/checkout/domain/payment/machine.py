@@ -1,7 +1,8 @@
-"""The state machine of any record: the rows of a table, their conditions, and their changes.
+"""The state machine of any record: the rows of a table of transitions, and what they change.
 
-Each kind of record has its own table. This module stores nothing: flows/payment/writes.py stores a
-change on condition that the record has not changed since it was read.
+Each kind of record has its own table of transitions. This module stores nothing:
+flows/payment/writes.py stores a change on condition that the record has not changed since it was
+read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar
 
 HISTORY_MAX: Final = 200
-CHECKED: Final = "checked"  # the event of a check, in each table
+CHECKED: Final = "checked"  # the event of a check of the wallets, in each table of transitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Record(ABC):
-    """The fields of each record with a table. `writer` marks the write of the record's version."""
+    """The fields of each record with transitions. `writer` identifies the write of this version."""
 
     id: str
     merchant: str
@@ -50,9 +51,9 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(frozen=True)
 class Condition(Generic[R]):
-    """A condition on the record as it was read and on the clock; the documentation shows `text`.
+    """A condition on the record as it was read, and on the time. The documentation shows `text`.
 
-    If `in_time` is true, the write also fails if `expires_at` has passed.
+    If `in_time` is true, the database also refuses the write after the record's `expires_at`.
     """
 
     text: str
@@ -68,8 +69,9 @@ class Row:
     """One transition: target status and phase, condition, removed fields, and webhook event.
 
     `beside` is a second webhook event of the same change, about another of Stripe's objects.
-    `then_check` means that the record ends, and that a later check reads what the incoming payment
-    has received. `quiet` means that the transition happens too often for a line in the history.
+    `then_check` means that the record ends, and that a later check reads how much the incoming
+    payment has received. `quiet` means that the history does not show the transition, because it
+    happens too often.
     """
 
     to: StrEnum
@@ -96,9 +98,9 @@ class IllegalTransition(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[R]):
-    """A record before and after one event, which happened `at` this time.
+    """A record before and after one event, which happened at the time `at`.
 
-    If `in_time` is true, the write also fails if `expires_at` has passed.
+    If `in_time` is true, the database also refuses the write after the record's `expires_at`.
     """
 
     before: R
@@ -111,7 +113,7 @@ class Change(Generic[R]):
 
 
 def row(table: Mapping[Any, Row], record: R, event: StrEnum, now: datetime) -> Row:
-    """Return the row for `event`. Raise IllegalTransition."""
+    """Return the row for `event`. Raise IllegalTransition if the event is not possible now."""
     found = table.get((record.status, event))
     if found is None:
         raise IllegalTransition(record, event)
@@ -132,10 +134,10 @@ def advance(
 ) -> Change[R]:
     """Return the change that `event` makes to `record` at `now`, by the row `found`.
 
-    `writer` marks the write, to distinguish a write whose answer was lost from a lost race.
-    `changes` are the fields that the event sets; the row lists the fields that the event removes.
-    `note` goes into the history. `updated_at` becomes `now`, unless the record has already ended or
-    `changes` sets another time.
+    `writer` identifies the write. If the database's answer is lost, the stored `writer` shows
+    whether this write or another process's write succeeded. `changes` are the fields that the event
+    sets; the row lists the fields that the event removes. The history shows `note`. `updated_at`
+    becomes `now`, unless the record has already ended or `changes` sets another time.
     """
     fields: dict[str, Any] = dict.fromkeys(found.drops)
     fields["updated_at"] = record.updated_at if record.terminal else now

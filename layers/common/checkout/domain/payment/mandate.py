@@ -17,13 +17,13 @@ from checkout.domain.merchant.record import Merchant
 from checkout.domain.payment.machine import Record
 from open_payments.models import Amount, WalletAddress
 
-# A provider deletes a token some time after the token's end, often without saying when (Rafiki:
-# after 30 days). So the token is renewed twice a day. If the wallet has ended the grant, the
-# renewal also shows this within a day.
+# A provider deletes a token some time after the token's end, often without an announced time
+# (Rafiki: after 30 days). So the token is renewed twice a day. These renewals also reveal, within a
+# day, that the wallet has ended the grant.
 ROTATED_EVERY: Final = timedelta(hours=12)
-# A lease of this length outlives any process that may still be rotating.
+# A lease of this length outlives any process that may still be rotating (replacing) the token.
 ROTATION_LEASE: Final = timedelta(seconds=45)
-# If a rotation gets no answer, the sweep tries again, at growing intervals.
+# If a rotation gets no answer, the sweep (the scheduled job) tries again, at growing intervals.
 ROTATION_AGAIN: Final = timedelta(minutes=1)
 ROTATION_AGAIN_MOST: Final = timedelta(hours=1)
 # If a rotation has had no answer for this long, the merchant is notified.
@@ -38,7 +38,7 @@ CLOCKS: Final = timedelta(hours=1)
 class MandateStatus(StrEnum):
     """The states of a mandate. No state is final, because the owner can always approve it again."""
 
-    PENDING = "pending"  # it was never approved
+    PENDING = "pending"  # the mandate was never approved
     ACTIVE = "active"
     LOST = "lost"  # the answer with the new token did not arrive, so there is no valid token
     REVOKED = "revoked"  # the wallet has ended the grant, or deleted its token
@@ -69,8 +69,8 @@ class MandateEvent(StrEnum):
 class Margin:
     """The most that a refund may cost beyond its amount to be paid from the budget automatically.
 
-    It is `percent` of the amount, plus `units` of the merchant's wallet, because fees are high in
-    relation to small amounts.
+    This is `percent` of the amount plus `units` of the merchant's wallet. `units` are needed
+    because the fees for a small amount can be a large percentage.
     """
 
     percent: int = 2
@@ -102,11 +102,11 @@ class Terms:
 class Mandate(Record):
     """The refund budget of a merchant; each merchant has one record.
 
-    `terms` are those of the grant in use. `token` is used to pay with the grant; `handle`, the
+    `terms` are the terms of the grant in use. `token` is used to pay with the grant; `handle`, the
     grant's continuation, is used to cancel the grant. `rotating` is the time since which the token
     may have been replaced. `rotation_until` is the end of the lease of the process that replaces
     the token. The sweep renews the token at `rotate_at`. `unanswered` is the number of rotations
-    without an answer since the last one with an answer.
+    without an answer since the last rotation that had an answer.
 
     `spent` is our own sum of what was paid in the period that began at `period`, in units of the
     limit. The sum continues when another grant is approved, because `start` stays the same.
@@ -142,7 +142,7 @@ class Mandate(Record):
     def terminal(self) -> bool:
         return False
 
-    # The sweep reads these from each record. A mandate never has a payment in flight.
+    # The sweep reads these fields of every record. A mandate never has a payment in flight.
     payment_in_flight = False
     attention = None
 
@@ -152,11 +152,11 @@ class Mandate(Record):
 
     @property
     def gone(self) -> bool:
-        """Whether it ended without the merchant's doing, so that it has to be approved again."""
+        """Whether the mandate ended without the merchant's doing, and needs a new approval."""
         return self.status in (MandateStatus.LOST, MandateStatus.REVOKED)
 
     def pays_for(self, merchant: Merchant) -> bool:
-        """Whether it can pay: it is active, and for the merchant's present wallet and identity."""
+        """Whether the mandate is active, and for the merchant's present wallet and identity."""
         terms = self.terms
         if not self.active or terms is None:
             return False
@@ -174,7 +174,7 @@ class Mandate(Record):
     def period_at(self, now: datetime) -> datetime:
         """Return the beginning of the period to which a payment at `now` belongs.
 
-        The period never goes back: once it has begun, a process whose clock is behind uses it, too.
+        Once a period has begun, a process whose clock is behind uses this period, too.
         """
         assert self.terms is not None
         found = period_of(self.terms.start, now)
@@ -206,10 +206,10 @@ class Mandate(Record):
 def first_period(now: datetime) -> datetime:
     """Return when the periods of a grant that is requested at `now` begin.
 
-    The day is never after the 28th, because servers count each month from the end of the previous
-    one, so a later day would move after a short month. The time is an hour early, so that the
-    period has also begun for a wallet whose clock is behind. The hour can lead from the first of a
-    month to a day after the 28th of the previous month, so the day is limited a second time.
+    The day is never after the 28th. Servers count each month from the end of the previous one, so a
+    later day would move after a short month. The time is an hour early, so that the period has also
+    begun for a wallet whose clock is behind. Subtracting the hour from the first of a month can
+    give a day after the 28th of the previous month, so the day is limited a second time.
     """
     found = now.replace(day=min(now.day, LAST_DAY), microsecond=0) - CLOCKS
     return found.replace(day=min(found.day, LAST_DAY))

@@ -1,10 +1,10 @@
 """The state machine of a mandate, and the order of its writes, M1 to M3.
 
-A mandate is a grant that outlives one payment. Its token is valid for ten minutes. For a later use,
-the token is first rotated, that is, replaced by a new one; in any case, it is rotated before the
-provider deletes it. A rotation invalidates the old token at once. So if the answer is lost, the new
-token is unknown, and the grant is lost for good. Therefore the intent is written before the call,
-and only the wallet's answer that the token is gone ends the mandate.
+A mandate (the refund budget) is a grant of the merchant's wallet that outlives one payment. Its
+token is valid for ten minutes. Before a later use, and before the provider deletes it, the token is
+rotated, that is, replaced by a new token. A rotation invalidates the old token at once. So if the
+answer is lost, the new token is unknown, and the grant is lost for good. Therefore the intent is
+written before the call, and only the wallet's answer that the token is gone ends the mandate.
 
 Approve (flows/refund/budget.py). No money can move.
 

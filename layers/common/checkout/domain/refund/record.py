@@ -21,8 +21,8 @@ from open_payments.models import Amount, Quote, WalletAddress
 APPROVAL_AWAITED: Final = timedelta(days=30)
 # If a refund's payment still has no result this long after its quote's end, the shop is notified.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
-# If wallets prevent a payment from the budget, it is tried again after these times. After the last
-# try, the refund waits for an approval.
+# If wallets prevent a payment from the refund budget (payment/mandate.py), the payment is tried
+# again after these times. After the last try, the refund waits for an approval.
 AGAIN_AFTER: Final = tuple(timedelta(minutes=each) for each in (1, 5, 15, 60, 240, 720, 1440))
 # The longest text, in characters, on how the merchant has paid a customer back by other means.
 ELSEWHERE_MAX: Final = 200
@@ -76,7 +76,7 @@ class AmountMode(StrEnum):
     """The side whose amount is fixed. The other side's amount depends on fees and the rate."""
 
     AS_PAID = "as_paid"  # the customer gets back what they paid, in their own currency
-    AT_COST = "at_cost"  # it costs the merchant exactly the amount
+    AT_COST = "at_cost"  # the refund costs the merchant exactly the amount
 
 
 class Reason(StrEnum):
@@ -88,7 +88,7 @@ class Reason(StrEnum):
 
 
 class RefundProblem(StrEnum):
-    """The reason why the last approval or payment came to nothing."""
+    """The reason why the last approval or payment failed, or why the refund needs an approval."""
 
     CUSTOMER_WALLET_UNREACHABLE = "customer_wallet_unreachable"
     CUSTOMER_WALLET_REFUSED = "customer_wallet_refused"
@@ -96,12 +96,12 @@ class RefundProblem(StrEnum):
     APPROVAL_UNUSABLE = "approval_unusable"  # the approval was declined, lost, or came too late
     PRICE_CHANGED = "price_changed"
     OVER_BUDGET = "over_budget"  # the refund costs more than is left of the month's budget
-    TOO_DEAR = "too_dear"  # it costs more than the budget's margin, so a person has to approve it
+    TOO_DEAR = "too_dear"  # the cost exceeds the budget's margin, so a person has to approve it
     NO_BUDGET = "no_budget"  # the budget was ended, or has to be approved again
     OTHER_WALLET = "other_wallet"  # the budget pays only to the wallet that paid
     NOT_SENT = "not_sent"  # the merchant's wallet shows that nothing was or will be sent
     SENT_IN_PART = "sent_in_part"
-    NOT_APPROVED = "not_approved"  # nobody approved it in time
+    NOT_APPROVED = "not_approved"  # nobody approved the refund in time
 
 
 # The reasons why a refund is not paid from the budget and needs its own approval.
@@ -115,10 +115,10 @@ NOT_BY_BUDGET: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RefundRef:
-    """A refund as its session stores it, with the amount that the refund holds.
+    """A refund as its session stores it, with the amount that is reserved for the refund.
 
     `amount` is in minor units of the session's currency. When the refund ends, `amount` is reduced
-    to what was sent; for a note that the customer was paid back elsewhere, it stays the same.
+    to what was sent. For a note that the customer was paid back elsewhere, `amount` stays the same.
     `give` is the amount in the payer's asset, or 0 if the customer's side is not fixed.
     """
 
@@ -153,8 +153,8 @@ class Refund(Record):
     with the budget's token.
 
     `sent` is the part of `amount` that was sent. `confirmed` is 1 if the customer's wallet has
-    shown that all of it arrived. `spent` is what the merchant's wallet paid for the part that was
-    sent. It is written when the refund ends, and is None if nothing was sent.
+    shown that all of `amount` arrived. `spent` is what the merchant's wallet paid for the part that
+    was sent. `spent` is written when the refund ends, and stays None if nothing was sent.
 
     If the refund is a note that the customer was paid back by other means, `elsewhere` is the
     merchant's text about these means; otherwise it is None. Such a note sends nothing. Its `wallet`
@@ -164,8 +164,8 @@ class Refund(Record):
     `claim_open` is 1 until the customer has done so, and `claimed` is 1 if the customer has named
     `wallet`.
 
-    `held_at` is when the refund was held after a restore of the tables, because it may have been
-    paid after the moment that was restored; None if it was not. It stays until the end.
+    `held_at` is set if the database tables were restored to an earlier moment while the refund had
+    not ended: the refund may have been paid after that moment. `held_at` stays until the end.
 
     `later_json` is what a later release has stored with the refund, unchanged.
     """
@@ -245,12 +245,12 @@ class Refund(Record):
 
     @property
     def noted(self) -> bool:
-        """Whether it only notes that the customer was paid back elsewhere."""
+        """Whether this record only notes that the customer was paid back elsewhere."""
         return self.status is RefundStatus.PAID_ELSEWHERE
 
     @property
     def fixed(self) -> tuple[Amount | None, Amount | None]:
-        """Return which amount its quote fixes: the one that has to arrive, or the debit."""
+        """Return (amount that has to arrive, debit), with None for the one that the quote sets."""
         return self.give, None if self.give is not None else self.cost
 
     @property

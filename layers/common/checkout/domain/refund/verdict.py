@@ -1,8 +1,9 @@
 """Decide how much of a refund was sent, from what both wallets show.
 
-The merchant's own wallet is the evidence. The customer's wallet is not trusted: it is believed only
-against its own interest, that is, if it reports that money has arrived. Sent amounts are in minor
-units of the session's currency, rounded up, so that the session never releases too much.
+The merchant's own wallet is the evidence. The customer's wallet is not trusted: its report is used
+only if the report is against its own interest, that is, if it shows that money has arrived. Sent
+amounts are in minor units of the session's currency. They are rounded up, so that the session never
+makes too much available for other refunds.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class Outcome(StrEnum):
 class Verdict:
     """`sent` is the part of the refund's amount that is treated as sent, in minor units.
 
-    `spent` is what the merchant's wallet has paid for that. If all was sent, it is the quote's
-    debit. If a part was sent, it is the greater of two amounts: the one that the merchant's wallet
-    shows, and the share of the debit for what the customer's wallet has received. It is not known
-    whether the merchant's wallet kept a fee if only a part was sent.
+    `spent` is what the merchant's wallet has paid for `sent`. If all was sent, `spent` is the
+    quote's debit. If a part was sent, it is not known whether the merchant's wallet kept a fee.
+    `spent` is then the greater of two amounts: the amount that the merchant's wallet shows, and the
+    share of the debit for what the customer's wallet has received.
     """
 
     outcome: Outcome
@@ -74,13 +75,13 @@ def decide(
     if own is None:
         over = now >= ended + CLOCKS
     else:
-        # A packet that was sent before the failure may still be fulfilled for 30 s.
+        # For 30 s after the failure, money that was already on its way may still arrive.
         failed = refund.failed_at is not None and now >= refund.failed_at + FENCE
         over = (own.failed and failed) or now >= ended + UNDER_WAY
     if not over:
         return Verdict(Outcome.WAIT)
     if theirs is None and now < ended + BOTH_WITHIN:
-        return Verdict(Outcome.WAIT)  # the greater amount decides, and one is missing
+        return Verdict(Outcome.WAIT)  # the greater of two amounts decides, and one is missing
     by_own = 0 if own is None else _share(refund.amount, own.sent.value, _whole(own, refund))
     by_theirs = _share(refund.amount, theirs or 0, asked)
     sent = max(by_own, by_theirs)
@@ -98,7 +99,7 @@ def decide(
 
 
 def next_look(refund: Refund, now: datetime) -> datetime | None:
-    """Return the next time at which a look can decide what earlier looks could not, or None."""
+    """Return the next time at which a look at the wallets can give a new verdict, or None."""
     ended = refund.quote_ends_at
     times = [ended + each for each in (CLOCKS, UNDER_WAY, BOTH_WITHIN)]
     if refund.failed_at is not None:

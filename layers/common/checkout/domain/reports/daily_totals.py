@@ -16,7 +16,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.session.attempts import attempts_of
 from checkout.domain.session.record import Session, Status
 
-# Stands for a wallet's provider that is in no list of providers. Customers choose the hosts of
+# Used in place of a provider that is in no list of providers. Customers choose the hosts of their
 # wallets, so storing the names of these hosts could make the row of a day too large.
 OTHER: Final = ""
 
@@ -29,11 +29,11 @@ class DayTotals:
     """How many of the sessions that ended on a day reached each step.
 
     Of the `ended` sessions, `wallet` were given a wallet, `priced` showed a price, `approved` were
-    approved, and `paid` were paid. `amount` is the sum of the paid sessions in minor units: what
-    was received, without any excess. `hours` splits `amount` by the UTC hour in which the sessions
-    ended. `unpaid` has the number of sessions with a wallet that were not paid, by the reason and
-    the provider's name (`unpaid_of`). The totals of each `part` of a merchant are stored
-    separately, and shown as one sum.
+    approved, and `paid` were paid. `amount` is the money received by the paid sessions, without any
+    excess, in minor units. `hours` splits `amount` by the UTC hour in which the sessions ended.
+    `unpaid` counts the sessions with a wallet that were not paid, by the reason and the provider's
+    name (`unpaid_of`). A merchant with many sessions has several parts (ground/parts.py). The
+    totals of each `part` are stored separately, and shown as one sum.
     """
 
     merchant: str

@@ -8,10 +8,12 @@
                               shop has asked for it; keyed hashes are stored
     metadata, item names      other whole values, and the first words of the items' names, once a
                               wallet was given
-    sums                      the price, what the customer paid, what arrived; found by reading
+    sums                      the price, what the customer paid, what arrived; not indexed, so the
+                              search reads the sessions
 
 Case, blanks around a text, and the form of an address (`$host/path`, `https://host/path`,
-`host/path`) make no difference. In a name or a postal code, neither do blanks, signs and accents.
+`host/path`) make no difference. In a name or a postal code, blanks, signs and accents also make no
+difference.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ from checkout.domain.session.record import Session, metadata_values, order_numbe
 METADATA_FOUND_MAX: Final = 10  # the first values of a session's metadata
 WORDS_FOUND_MAX: Final = 4  # the first different words of a session's items
 PREFIX_LEAST: Final = 2  # the fewest characters of an order number that find it
-REFUNDS: Final = "all\nrefunds"  # lists a merchant's refunds
-NEEDS_SOMEBODY: Final = "needs\nsomebody"  # finds flagged sessions; nobody can type a line end
-PAID: Final = "all\npaid"  # lists a merchant's completed sessions
+# Search texts of this service's own lists. Nobody can type them, because they contain a line end.
+REFUNDS: Final = "all\nrefunds"  # all refunds of a merchant
+NEEDS_SOMEBODY: Final = "needs\nsomebody"  # the sessions that need a person
+PAID: Final = "all\npaid"  # the completed sessions of a merchant
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _PART: Final = re.compile(r"[^\W_]+")
 _DIGIT: Final = re.compile(r"[0-9]")
@@ -44,7 +47,7 @@ _ORDER_MAX: Final = 200  # characters
 
 
 def order_parts(session: Session) -> list[str]:
-    """Return the texts that are found by their beginnings: the order number, and its last part."""
+    """Return the order number and its last part; a beginning of these texts finds the session."""
     number = order_number(session)
     whole = same_text(number or "")[:_ORDER_MAX]
     last = next(reversed(_PART.findall(whole)), "")
@@ -62,8 +65,8 @@ def metadata_texts(session: Session) -> list[str]:
 def texts_of_a_cart(session: Session) -> list[str]:
     """Return the values of the metadata that find a session to which no wallet was given yet.
 
-    These are the session's payment link, and an order number that is too short to be found by its
-    beginning.
+    These values are the id of the session's payment link, and an order number that is too short to
+    be found by its beginning.
     """
     found = {same_text(order_number(session) or ""), same_text(_link(session))}
     return [text for text in metadata_texts(session) if text in found]
@@ -133,7 +136,7 @@ def sums(session: Session) -> Iterator[Decimal]:
 def outer_ids(session: Session) -> list[str]:
     """Return the outside ids that find the session once it can be paid, the oldest first.
 
-    They are the id of the request that created the session, and the last parts of the URLs of
+    These ids are the id of the request that created the session, and the last parts of the URLs of
     payments and quotes at the wallets.
     """
     if not session.happened(Event.PREPARED):

@@ -25,8 +25,8 @@ _ARRIVED: Final = (Event.PART_ARRIVED, Event.MONEY_FOUND, Event.LATE_PAYMENT)
 class Money:
     """The money of one session. `paid` is in minor units, as in the daily totals.
 
-    `received` is what the wallet received, in the wallet's scale. If `completed` is false, the
-    session is not paid, although money came for it.
+    `received` is what the wallet received, in the wallet's scale. If `completed` is false, money
+    arrived (too late or too little), but the session is not paid.
     """
 
     at: datetime
@@ -112,8 +112,8 @@ def statement(
 ) -> tuple[StatementDay, ...]:
     """Return the days from `first` to `last`. `nothing` is zero in the wallet's asset and scale.
 
-    Sessions and refunds in another asset, which are from before the merchant changed the wallet,
-    are left out. All sums have the finest scale among the amounts.
+    Sessions and refunds in another asset are left out; they are from before the merchant changed
+    the wallet. All sums have the finest scale among the amounts.
     """
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     found: dict[date, list[Money]] = {day: [] for day in days}

@@ -1,15 +1,16 @@
 """The payment attempts of a session: how a transition writes them, and how they are read.
 
-An attempt begins with W1. While it runs, its evidence is in the fields of the session, and a short
-record has the time of its beginning and the typed text. The transition that ends the attempt copies
-the evidence into the record. It copies from the session as it was before the transition, because
-the transition may remove the evidence from the session. So an attempt needs no write of its own,
-and the evidence of one attempt cannot appear in the next.
+An attempt begins when the customer gives a wallet (W1 of transitions.py). While the attempt runs,
+its evidence (wallet, quote, payments) is in the fields of the session, and a short record contains
+the time of the beginning and the typed text. The transition that ends the attempt copies the
+evidence into this record. The copy is made from the session as it was before the transition,
+because the transition may remove the evidence. So an attempt needs no write of its own, and the
+evidence of one attempt cannot appear in the next.
 
-    fields of the session       evidence of the running attempt if
+    field of the session        belongs to the running attempt if
     customer, incoming_payment  W2 has stored them in this attempt, because W1 keeps earlier ones
-    quote                       it exists, because W1 removes an earlier one
-    outgoing_payment            it exists, because an attempt that did not pay removes its own
+    quote                       it is set, because W1 removes an earlier quote
+    outgoing_payment            it is set, because an attempt that did not pay removes it at its end
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _TIMES: Final = {
 }
 _LIVE: Final = (Status.PREPARING, Status.AWAITING_APPROVAL, Status.PROCESSING)
 
-# The outcome of the running attempt by event, and by problem if the problem matters.
+# The outcome of the running attempt, by the event that ends it and, if it matters, by the problem.
 ENDS: Final[Mapping[tuple[str, Problem | None], tuple[Outcome, EndedBy]]] = {
     (Event.WALLET_SUBMITTED, None): (Outcome.REPLACED, EndedBy.CUSTOMER),
     (Event.PREPARATION_FAILED, None): (Outcome.FAILED, EndedBy.CUSTOMER_WALLET),
@@ -77,7 +78,7 @@ _NO_FAILURE: Final = (Outcome.REPLACED, Outcome.CANCELED, Outcome.PAID, Outcome.
 
 
 def attempts_of(session: Session) -> tuple[PaymentAttempt, ...]:
-    """Return the session's attempts, oldest first; a running one has its evidence so far.
+    """Return the session's attempts, oldest first; a running attempt has its evidence so far.
 
     The `number` of the first attempt shows how many older ones were dropped.
     """
@@ -103,8 +104,8 @@ def failed(attempt: PaymentAttempt) -> bool:
 def failure_of(session: Session) -> Outcome | None:
     """Return the failure of the last attempt, or None.
 
-    Returns None if the session is paid, or a payment is in flight. An attempt that waits for its
-    approval is treated as declined or timed out once the customer's browser has reported that.
+    Returns None if the session is paid, or a payment is in flight. If an attempt waits for its
+    approval, and the customer's browser has reported DECLINED or TIMED_OUT, that is the failure.
     """
     if session.payment_in_flight or session.status is Status.COMPLETED:
         return None
@@ -230,7 +231,7 @@ def _detail(problem: Problem | None, note: str | None) -> str | None:
 
 
 def _bounded(kept: tuple[PaymentAttempt, ...]) -> tuple[PaymentAttempt, ...]:
-    """Return the newest attempts that a session keeps."""
+    """Return the newest attempts, as many as a session keeps (KEPT_MAX, CHARACTERS_MAX)."""
     kept = kept[-KEPT_MAX:]
     while len(kept) > 1 and sum(each.characters for each in kept) > CHARACTERS_MAX:
         kept = kept[1:]

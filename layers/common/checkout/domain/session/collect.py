@@ -35,7 +35,7 @@ class Place(StrEnum):
 
 
 class QuestionKind(StrEnum):
-    """The kinds of questions. The answer to a choice is one of its options."""
+    """The kinds of questions. The answer to a DROPDOWN is one of its options."""
 
     TEXT = "text"
     NUMERIC = "numeric"
@@ -46,8 +46,8 @@ class QuestionKind(StrEnum):
 class Question:
     """A question of the shop.
 
-    `options` are the values and labels of a choice. `least` and `most` limit the number of
-    characters of a text.
+    `options` are the values and labels of a DROPDOWN. `least` and `most` limit the number of
+    characters of other answers.
     """
 
     key: str
@@ -88,7 +88,7 @@ class Collect:
 
     @property
     def details(self) -> tuple[Detail, ...]:
-        """Return the details that need their own field; a name in an address form needs none."""
+        """Return the details that need their own field: a name is part of an address, if any."""
         named = bool(self.places)
         return tuple(
             each for each in Detail if each in self.asked and not (named and each is Detail.NAME)
@@ -108,7 +108,7 @@ class Collect:
         return self.ships_to if place is Place.SHIPPING and self.ships_to else countries()
 
     def to_json(self) -> str:
-        """Return this as compact JSON, without empty fields."""
+        """Return this object as compact JSON, without empty fields."""
         found: dict[str, Any] = {}
         for name in ("asked", "required"):
             if chosen := getattr(self, name):
@@ -127,7 +127,7 @@ _ASKABLE: Final[dict[str, Detail | Place]] = {each.value: each for each in (*Det
 
 
 def from_json(text: str | None) -> Collect:
-    """Read what `to_json` wrote, and leave out details that only a later release supports."""
+    """Return the object that `to_json` wrote, without details that this release does not have."""
     if text is None:
         return NOTHING_ASKED
     found = json.loads(text)

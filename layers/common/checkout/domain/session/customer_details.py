@@ -1,6 +1,6 @@
 """The details that a customer has given: contact, addresses, and answers.
 
-Only the form of a text is checked, not, for example, whether a telephone number exists.
+Only the form of a text is checked. Whether a telephone number exists, for example, is not checked.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ def from_json(text: str, further: str | None = None) -> CustomerDetails:
 
 
 def country_of(typed: Mapping[str, str], collect: Collect, place: Place, usual: str) -> str:
-    """Return the country of an address in a form: the chosen one, else `usual`, else the first."""
+    """Return the country of an address in a form.
+
+    This is the country that the customer chose, otherwise `usual`, otherwise the first country.
+    """
     possible = collect.countries(place)
     wished = typed.get(f"{place}_country", "")
     return next((each for each in (wished, usual) if each in possible), possible[0])

@@ -1,7 +1,7 @@
 """The parameters of a new session, after the form of the request was checked.
 
 This module rejects what a check of the form cannot detect: items in several currencies, a currency
-other than the merchant wallet's, a total out of bounds, and unsafe addresses.
+other than the merchant wallet's, a total out of bounds, and unsafe URLs.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class NewSession(Purchase):
 
     `metadata_json` is a JSON object. The URLs may contain the placeholder for the session's id. If
     `expires_at` is set, it replaces `expires_in_seconds`; the caller must have checked its bounds.
-    `customer_email` is sealed before it is stored (flows/session/create.py), and logs do not show
-    it.
+    `customer_email` is encrypted before it is stored (flows/session/create.py). Logs do not show
+    this address.
     """
 
     metadata_json: str = "{}"
@@ -41,9 +41,9 @@ class NewSession(Purchase):
     def fingerprint(self) -> str:
         """Return the SHA-256 in hex of the parameters.
 
-        Equal requests have equal fingerprints, whatever the order of their keys, and whether or not
-        they spell out the defaults. An absent optional field is not hashed, so a field that a later
-        release adds changes no fingerprint.
+        Equal requests have equal fingerprints. The order of the keys makes no difference, and a
+        default value may be written or left out. An absent optional field is not hashed, so a field
+        that a later release adds changes no fingerprint.
         """
         parameters = asdict(self, dict_factory=_present)
         parameters["metadata_json"] = json.loads(self.metadata_json)

@@ -24,8 +24,9 @@ _BETWEEN: Final = re.compile(r"[,\n]")
 class Note:
     """The note on one session, as `author` left it at `at`.
 
-    `dealt_with` is the case that a person has dealt with (`case_of`). If another case occurs, or
-    more money arrives, the session needs a person again. `version` grows by one with each write.
+    `dealt_with` is the text of the case that a person has dealt with (`case_of`). If another case
+    occurs, or more money arrives, the session has a new case, so it needs a person again. `version`
+    grows by one with each write.
     """
 
     session: str
@@ -39,7 +40,7 @@ class Note:
 
 
 def case_of(session: Session) -> str | None:
-    """Return the case because of which the session needs a person, or None."""
+    """Return a text for the case that needs a person (its reason and amount received), or None."""
     if not session.needs_attention or _sent_back(session):
         return None
     return f"{session.attention or 'overpaid'} {session.received or 0}"
@@ -48,7 +49,7 @@ def case_of(session: Session) -> str | None:
 def needs_somebody(session: Session, note: Note | None) -> bool:
     """Return whether the session needs a person and is not marked as dealt with.
 
-    A mark cannot replace the decision about a part of the price.
+    The mark has no effect on a partly paid session, which the merchant must accept or give up.
     """
     case = case_of(session)
     marked = note is not None and note.dealt_with == case and not session.partly_paid
@@ -58,8 +59,8 @@ def needs_somebody(session: Session, note: Note | None) -> bool:
 def _sent_back(session: Session) -> bool:
     """Return whether refunds have sent back, or will send back, all excess money.
 
-    A refund that fails or is canceled holds no money any more, so the session then needs a person
-    again.
+    If a refund fails or is canceled, its amount is no longer reserved, so the session then needs a
+    person again.
     """
     if session.attention is Attention.UNDECIDED or not session.terminal:
         return False

@@ -45,8 +45,8 @@ MESSAGES: Final[Mapping[str, str]] = {
     "report is not signed.",
 }
 
-# Messages for the case that a wallet did not accept the merchant's key. They replace the messages
-# above. Each is found by the reason with which the attempt's detail begins.
+# If a wallet did not accept the merchant's key, one of these messages replaces the message above.
+# Each message is found by the reason with which the attempt's detail begins.
 KEY_MESSAGES: Final[Mapping[str, str]] = {
     Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address: the "
     "key was removed there, or could not be read.",
@@ -92,8 +92,8 @@ def public_session(
 def event_body(session: Session, event_type: str = COMPLETED) -> str:
     """Return the seven fields of spec.md "Events", in the same order, as compact JSON.
 
-    Events about late and partial payments also contain `amount_received`. These events are not in
-    spec.md.
+    Events about late and partial payments, which spec.md does not contain, also have
+    `amount_received`.
     """
     body: answers.Event = {
         "id": session.id,

@@ -22,9 +22,9 @@ from checkout.domain.refund.record import RefundRef
 from checkout.domain.session.collect import Collect, from_json
 from open_payments.models import Amount
 
-# A session that only the clock ends has certainly ended this long after its expiry, because no
-# write that began in time can still arrive: functions are stopped after 29 s. Tests cover writes
-# that take effect 200 s late.
+# A session that ends by the clock alone (`left_to_clock`) has certainly ended this long after its
+# expiry. No write that began in time can still arrive then, because functions are stopped after
+# 29 s. Tests cover writes that take effect 200 s late.
 CLOCK_IS_FINAL_AFTER: Final = timedelta(minutes=5)
 TITLE_MAX: Final = 200  # characters of an item's name on a page
 SUBTITLE_MAX: Final = 1000  # characters of its description
@@ -78,9 +78,9 @@ def shortened(value: str, longest: int) -> str:
 class Purchase:
     """The fields that a session copies unchanged from the request that creates it.
 
-    `locale` is the language tag that the merchant asked for. `echo_json` has the parameters of a
-    request to /v1 that are stored only to be returned (domain/stripe/objects.py). `collect_json` is
-    what the page asks the customer for before the wallet (domain/session/collect.py).
+    `locale` is the language tag that the merchant chose. `echo_json` contains the parameters of a
+    request to /v1 that are stored only to be returned (domain/stripe/objects.py). `collect_json`
+    lists what the page asks the customer for before the wallet (domain/session/collect.py).
     """
 
     line_items: tuple[LineItem, ...]
@@ -93,31 +93,31 @@ class Purchase:
     collect_json: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, because a list makes a hundred at once
+@dataclass(frozen=True, kw_only=True)  # no slots, because a list creates 100 at once
 class Session(InFlight, Purchase):
     """One purchase.
 
     `amount_total` is in minor units of `currency`; `receive` is the same amount in the merchant
     wallet's scale. `request_id` is the id of the API request that created the session; None at a
-    payment link. If the shop asks for them, `customer_details` has the customer's name and contact,
-    and `customer_further` has addresses and answers (domain/session/customer_details.py); both
-    fields are sealed. `customer_mark` is a keyed hash of the e-mail address, and `customer_marks`
-    are those of the names and postal codes, for the search.
-    `details_at` is the time of the last answer to `collect_json`. `collect_json` and `details_at`
-    are None at a payment link, because the link's own page asks for the details. `part` is the
+    payment link. If the shop asks for details, `customer_details` contains the customer's name and
+    contact, and `customer_further` contains addresses and answers (customer_details.py); both
+    fields are sealed. For the search, `customer_mark` is a keyed hash of the e-mail address, and
+    `customer_marks` are keyed hashes of the names and postal codes. `details_at` is when the
+    customer last sent the details that `collect_json` lists. `collect_json` and `details_at` are
+    None at a payment link, because the link's own page asks for the details. `part` is the
     session's part of the merchant's lists and sums (domain/ground/parts.py).
 
     `link` is the row of a payment link's stock from which the session holds items. `restocked_at`
     is when the items were returned, because nothing was sold (domain/links.py).
 
-    `look_at` is the planned time of a check. It is set when the wallet is given or the approval is
-    claimed, to a time by which the process that sets it has ended. A check of the session removes
-    it.
+    `look_at` is the planned time of a check. When a wallet is given or an approval is claimed, the
+    process sets `look_at` to a time by which this process has certainly ended. A check of the
+    session removes `look_at`.
 
-    `later_json` is what a later release has stored with the payment. It is kept unchanged, because
+    `later_json` contains fields that a later release has stored. They are kept unchanged, because
     this release may write the session while both releases are deployed.
 
-    `refunds` hold the amounts that were or may be sent back (refund/transitions.py, R1 and R3).
+    `refunds` reserve the amounts that were or may be sent back (refund/transitions.py, R1 and R3).
 
     Read `payment_attempts` with attempts.attempts_of, because a running attempt is stored only in
     part.
@@ -178,8 +178,8 @@ class Session(InFlight, Purchase):
         """Return the largest amount that can be refunded, in minor units of `currency`.
 
         This is `amount_received`, but at most `amount_total` for a completed session that is not
-        `overpaid`. One unit more may come from the rounding of wallets, and then the customer has
-        not paid this unit.
+        `overpaid`. One unit above `amount_total` may result from the rounding of wallets, and the
+        customer has not paid such a unit.
         """
         received = self.amount_received or 0
         completed = self.status is Status.COMPLETED and not self.overpaid
@@ -187,7 +187,7 @@ class Session(InFlight, Purchase):
 
     @property
     def paid_at(self) -> datetime:
-        """Return when it was paid or, if money came late or in part, when it was created."""
+        """Return when the session was paid; if money came late or in part, when it was created."""
         return self.completed_at or self.created_at
 
     @property
@@ -206,8 +206,8 @@ class Session(InFlight, Purchase):
     def paid_as_quoted(self) -> bool:
         """Return whether our own instruction paid the quote's amount.
 
-        Only then is the customer's debit known. It is not known if money came late or in part, or
-        if more came than rounding explains.
+        If money came late or in part, or if more came than rounding explains, this is false, and
+        the customer's debit is not known.
         """
         quoted = self.quote is not None and self.outgoing_payment is not None
         least = self.receive.value - max(self.receive.value // 100, rounding(self.receive.value))
@@ -261,9 +261,10 @@ class Session(InFlight, Purchase):
         return self.customer is None and given and self.happened(Event.ERASED)
 
     def may_close(self, now: datetime) -> bool:
-        """Whether the merchant can start the fence: the payment is in doubt, or partly paid.
+        """Return whether the merchant can start the fence: the payment is in doubt or partly paid.
 
-        A payment from outside has no instruction, so the fence need not wait for a send.
+        The fence closes the incoming payment and waits until no more money can arrive. A payment
+        from outside has no instruction, so the fence need not wait until a send is in doubt.
         """
         if not self.payment_in_flight or self.closing_at is not None:
             return False
@@ -271,7 +272,10 @@ class Session(InFlight, Purchase):
         return sent is None or self.partly_paid or now >= sent.deadline + IN_DOUBT_AFTER
 
     def overdue(self, now: datetime) -> bool:
-        """Return whether it is treated as expired: its time is up and no payment is in flight."""
+        """Return whether the session is treated as expired, before that status is written.
+
+        This is so if its time is up, no payment is in flight, and no approval is being redeemed.
+        """
         if self.terminal or self.payment_in_flight or now < self.expires_at:
             return False
         return not (self.phase is Phase.CONTINUING and self.lease_live(now))
@@ -289,10 +293,11 @@ class Session(InFlight, Purchase):
 
     @property
     def left_to_clock(self) -> bool:
-        """Return whether the clock alone ends it, or has ended it.
+        """Return whether the session ends, or has ended, by the clock alone, without a write.
 
         If no wallet was ever given, no money can arrive, so nothing needs to be written when the
-        session ends. A session that holds an item of a payment link's stock must return the item.
+        session ends. This is false for a session that holds an item of a payment link's stock,
+        because such a session must return the item.
         """
         if self.wallet_given or self.link is not None:
             return False
@@ -301,19 +306,19 @@ class Session(InFlight, Purchase):
 
     @property
     def quantity(self) -> int:
-        """Return how many items it sells, and holds if they come from a payment link's stock."""
+        """Return the number of items that are sold, and held if they come from a link's stock."""
         return sum(each.quantity for each in self.line_items)
 
     @property
     def holds_item(self) -> bool:
-        """Return whether it holds or has sold items of a payment link's stock."""
+        """Return whether the session holds or has sold items of a payment link's stock."""
         return self.link is not None and self.restocked_at is None
 
     @property
     def unsold(self) -> bool:
-        """Return whether it certainly ended without a payment, or was given up.
+        """Return whether the session certainly ended without a payment, or was given up.
 
-        If money came late, this is false, because the merchant decides whether something was sold.
+        If money came late, the result is false, because the merchant decides what was sold.
         """
         if self.status not in (Status.EXPIRED, Status.CANCELED) or self.check_at is not None:
             return False
@@ -322,14 +327,14 @@ class Session(InFlight, Purchase):
 
     @property
     def over_at(self) -> datetime | None:
-        """Return when it ended, or will end if no further event happens; None if not known."""
+        """Return when the session ended, or will end by the clock alone; None if not known."""
         if self.left_to_clock:
             return self.expires_at
         return self.updated_at if self.terminal else None
 
     @property
     def awaits_look(self) -> bool:
-        """Return whether it awaits its approval and its planned check has not happened yet."""
+        """Return whether the session awaits its approval, and the check at `look_at` is to come."""
         awaiting = self.status is Status.AWAITING_APPROVAL and self.phase is None
         return awaiting and self.look_at is not None
 
@@ -349,12 +354,12 @@ _PUNCTUATION: Final = re.compile(r"[-_ ]")
 
 
 def order_number(session: Session) -> str | None:
-    """Return the named order number, else the first text or number in the metadata, else None."""
+    """Return the named order number, or the first text or number of the metadata, or None."""
     return named_order_number(session) or next(iter(metadata_values(session)), None)
 
 
 def named_order_number(session: Session) -> str | None:
-    """Return the merchant's reference, else the metadata value named like an order number."""
+    """Return the merchant's reference, otherwise a metadata value named like an order number."""
     if reference := _text(session.client_reference_id):
         return reference
     named = {_PUNCTUATION.sub("", name).lower(): each for name, each in session.metadata.items()}

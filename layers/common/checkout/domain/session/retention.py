@@ -10,8 +10,8 @@
 The deletion time of a waiting session is set when the session is created, so nothing needs to be
 written when the session expires.
 
-No decision depends on these times. A store may delete records some days late; until then, records
-past their time are read like any other.
+No decision depends on these times. The database may delete records some days late. Until then,
+records past their time are read like any other.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from checkout.domain.session.record import Session
 RETENTION: Final = timedelta(days=400)  # a year of accounts, and a month to close them
 RETENTION_LEAST: Final = timedelta(days=30)  # the time for which webhook events can be sent again
 # No money can have arrived for a session without a wallet, so the merchant's accounts do not need
-# the session. Two of three customers leave, and their carts would be most of the stored data
-# (docs/decisions/0010).
+# the session. Two of three customers leave without giving a wallet, and their carts would be most
+# of the stored data (docs/decisions/0010).
 CARTS_KEPT: Final = timedelta(days=30)
 # A session's other rows are written with the session, and again when a wallet is given. They are
 # kept longer than the session, so that they need no further write if the session ends late.
@@ -50,8 +50,8 @@ def rows_kept_until(session: Session, retention: timedelta) -> datetime | None:
     """Return when a session's other rows may be deleted; None while its end is not known.
 
     These rows are the session's search rows and, if its cart is large, the cart. The time changes
-    when a wallet is given. Afterwards it changes only if the session is flagged, is in doubt for
-    long, or ends a month after its expiry.
+    when a wallet is given. After that, the time changes only if the session is partly paid, is in
+    doubt for long, or ends a month after its expiry.
     """
     late_by = session.updated_at - session.expires_at
     if session.partly_paid or (session.payment_in_flight and late_by > _LONG_IN_DOUBT):
@@ -67,14 +67,14 @@ def _retention(session: Session, retention: timedelta) -> timedelta:
 
 
 def note_kept_until(at: datetime, retention: timedelta) -> datetime:
-    """Return when a note written `at` this time may be deleted: not before its session."""
+    """Return when a note written at the time `at` may be deleted: not before its session."""
     return at + retention + _ROWS_LONGER
 
 
 def flag_kept_until(session: Session, retention: timedelta) -> datetime:
     """Return when the row that finds a flagged session may be deleted.
 
-    The time never changes, and is long after the expiry, because a partly paid session does not end
-    until its merchant decides. The row has no personal data.
+    The time never changes. It is long after the expiry, because a partly paid session does not end
+    until its merchant decides. The row contains no personal data.
     """
     return session.expires_at + _FLAG_LONGER + retention

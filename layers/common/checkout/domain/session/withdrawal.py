@@ -1,8 +1,9 @@
 """A customer's withdrawal from a purchase: a statement to the shop, which moves no money.
 
-The customer files it in the two steps that article 11a of the EU's Directive 2011/83 (added by
-Directive 2023/2673) requires: the statement, and its confirmation. The shop then pays the customer
-back with a refund. A withdrawal is stored apart from the session (docs/howto/add-a-note.md).
+The customer files the withdrawal in the two steps that article 11a of the EU's Directive 2011/83
+(added by Directive 2023/2673) requires: the statement, and its confirmation. The shop then pays the
+customer back with a refund. A withdrawal is stored apart from the session
+(docs/howto/add-a-note.md).
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ ASKED: Final = Collect(
 class Withdrawal:
     """The withdrawal from one session, filed at `at`.
 
-    `said` is the customer's name and e-mail address, sealed; None after both were erased.
-    `acknowledge_at` is when the sweep sends the acknowledgement; None if it was sent, or if this
-    deployment sends no e-mail. `language` is the language tag of the customer's page. `answered_by`
-    is the person who has marked the withdrawal as answered, or None. `version` grows by one with
-    each write.
+    `said` is the customer's name and e-mail address as ciphertext; None after an erasure.
+    `acknowledge_at` is when the sweep (the scheduled job) sends the acknowledgement; None if it was
+    sent, or if this deployment sends no e-mail. `language` is the language tag of the customer's
+    page. `answered_by` is the person who has marked the withdrawal as answered, or None. `version`
+    grows by one with each write.
     """
 
     session: str
@@ -41,7 +42,7 @@ class Withdrawal:
     acknowledge_at: datetime | None = None
     language: str | None = None
 
-    # The sweep reads these from each record. A withdrawal has no payment in flight and no history.
+    # The sweep reads these fields of every record. A withdrawal has no payment and no history.
     payment_in_flight: ClassVar[bool] = False
     terminal: ClassVar[bool] = False
     attention: ClassVar[None] = None
@@ -51,7 +52,8 @@ class Withdrawal:
 def last_moment(session: Session, days: int) -> datetime | None:
     """Return until when the customer can withdraw, or None if the session was not paid.
 
-    `days` is the merchant's setting. If it is 0, customers cannot withdraw on their page.
+    `days` is the merchant's setting. If `days` is 0, the result is None, because customers cannot
+    withdraw on their page.
     """
     if not days or session.status is not Status.COMPLETED or session.completed_at is None:
         return None

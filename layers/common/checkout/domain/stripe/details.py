@@ -1,6 +1,6 @@
 """Show a customer's details, requested and given, in the objects of `objects.py`.
 
-The details are passed in unsealed. If none are passed, each object shows that nothing was given.
+The details are passed in plain text. If none are passed, each object shows that none were given.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from checkout.domain.session.customer_details import Answer, CustomerDetails
 def asked(collect: Collect, details: CustomerDetails, *, auto: str | None) -> dict[str, Any]:
     """Return the fields of a `checkout.session` with the requested details and the answers.
 
-    `auto` is shown for a billing address that is not requested.
+    `auto` is the value of `billing_address_collection` if no billing address is requested.
     """
     billing = "required" if Place.BILLING in collect.required else "auto"
     ships = Place.SHIPPING in collect.asked

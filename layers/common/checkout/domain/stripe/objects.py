@@ -1,10 +1,11 @@
 """Sessions, payments, line items and events in the shapes that Stripe's client libraries read.
 
-They are served under /v1 and sent to webhook endpoints whose format is `stripe`. Amounts are in
-Stripe's units of a currency, which for three currencies differ from the units of ISO 4217. Times
-are Unix seconds. Fields that have no meaning here are null, so that clients that read them do not
-fail. Fields that Stripe itself leaves out are left out here, too. Facts that only this service has
-are in the field `open_payments`. Parameters named `details` have the customer's details, unsealed.
+These objects are served under /v1 and sent to webhook endpoints whose format is `stripe`. Amounts
+are in Stripe's units of a currency, which for three currencies differ from the units of ISO 4217.
+Times are Unix seconds. Fields that have no meaning here are null, so that clients that read them do
+not fail. Fields that Stripe itself leaves out are left out here, too. Facts that Stripe has no
+field for are in the field `open_payments`. Parameters named `details` contain the customer's
+details in plain text.
 """
 
 from __future__ import annotations
@@ -26,21 +27,22 @@ from checkout.domain.stripe import details as stripe_details
 from checkout.domain.webhooks.event_types import PAYMENT_FAILED, PAYMENT_SUCCEEDED, stripe_name
 
 METHOD_TYPE: Final = "custom"  # Stripe's type of payment methods from outside Stripe
-API_VERSION: Final = "2026-10-28.endive"  # the version whose shapes these are
+API_VERSION: Final = "2026-10-28.endive"  # the version of Stripe's API that has these shapes
 STATUS: Final = {
     Status.COMPLETED: "complete",
     Status.EXPIRED: "expired",
     Status.CANCELED: "expired",
-}  # otherwise "open": a payment that has not arrived can still fail, and be tried again
+}  # every other status is "open": a payment that has not arrived can still fail and be repeated
 
-# The currencies for which Stripe's smallest unit is not that of ISO 4217, each with the same sum in
-# Stripe's units and in ISO's. 5 krónur are 500 units at Stripe and 5 here; 5 ariary are 5 units at
+# The currencies for which Stripe's smallest unit is not that of ISO 4217. Each pair is one sum in
+# Stripe's units and in ISO's: 5 krónur are 500 units at Stripe and 5 here; 5 ariary are 5 units at
 # Stripe and 500 here (Stripe, "Supported currencies", special cases and zero-decimal currencies).
 _UNITS: Final = {"isk": (100, 1), "ugx": (100, 1), "mga": (1, 100)}
 # In currencies with three decimal digits Stripe charges in steps of ten units.
 _TENS: Final = ("bhd", "jod", "kwd", "omr", "tnd")
 
-# The fields are in the order of the compression dictionary, also where a value replaces a null.
+# The fields have the order in which they occur in the dictionary that compresses stored records
+# (adapters/dynamo/codec.py). A field keeps its place if a value replaces the null.
 NULL: Final = dict.fromkeys(
     (
         "adaptive_pricing",
@@ -136,7 +138,7 @@ _PAYMENT_STATUS: Final = {
     Status.PROCESSING: "processing",
     Status.COMPLETED: "succeeded",
 }
-# Stripe's codes for the reasons why an attempt failed, if it has a code for the reason.
+# Stripe's codes for the reasons why an attempt failed. _FAILED is used for all other reasons.
 _FAILED: Final = "payment_intent_payment_attempt_failed"
 _CODES: Final[Mapping[str, str]] = {
     Problem.WALLET_UNREACHABLE: "payment_method_provider_timeout",
@@ -176,7 +178,7 @@ def from_stripe(units: int, currency: str, *, param: str) -> int:
 
 
 def to_stripe(value: int, currency: str) -> int:
-    """Convert ISO 4217 minor units to Stripe's, rounded down where Stripe's are coarser."""
+    """Convert ISO 4217 minor units to Stripe's units, rounded down if Stripe's are coarser."""
     theirs, ours = _UNITS.get(currency, (1, 1))
     return value * theirs // ours
 
@@ -246,7 +248,7 @@ def payment_intent(
     now: datetime,
     details: CustomerDetails = NONE_GIVEN,
 ) -> dict[str, Any]:
-    """Return the payment of a session as `payment_intent`, even if it was not made yet."""
+    """Return the payment of a session as `payment_intent`, even if nothing was paid yet."""
     given = echo_of(session).get("payment_intent_data", {})
     status = session.status_at(now)
     paid, canceled = status is Status.COMPLETED, status in (Status.EXPIRED, Status.CANCELED)
@@ -362,9 +364,9 @@ def charge_transaction(session: Session) -> dict[str, Any]:
 def balance_transaction(
     named: str, value: int, currency: str, at: datetime, *, source: str, kind: str
 ) -> dict[str, Any]:
-    """Return money that the merchant's wallet received (or paid, if below 0), in Stripe's units.
+    """Return a `balance_transaction` over `value` Stripe units; below 0, the wallet has paid them.
 
-    No fee is deducted, because the value already accounts for a fee of the wallet's provider.
+    `fee` is 0, because the value already accounts for a fee of the wallet's provider.
     """
     return {
         "id": named,
@@ -401,7 +403,7 @@ def line_items(
 def event_json(
     session: Session, *, event_id: str, event_type: str, base_url: str, at: datetime
 ) -> str:
-    """Return the `event` about a change of the session, `at` this time, as compact JSON.
+    """Return the `event` about a change of the session at the time `at`, as compact JSON.
 
     If the event reports that a payment was made or has failed, its object is the `payment_intent`.
     """
@@ -450,7 +452,10 @@ def envelope(
 
 
 def echo_of(session: Session) -> dict[str, Any]:
-    """Return request parameters that are kept only to be returned; empty for a native session."""
+    """Return the parameters of a request to /v1 that are kept only to be returned.
+
+    For a session that was not created by /v1, the result is empty.
+    """
     echo: dict[str, Any] = json.loads(session.echo_json or "{}")
     return echo
 

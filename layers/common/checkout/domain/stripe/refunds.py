@@ -22,14 +22,13 @@ from checkout.domain.stripe.objects import (
     unix,
 )
 
-_TRANSACTION: Final = "txn_re"  # differs from a charge's, so that an id belongs to one record only
+_TRANSACTION: Final = "txn_re"  # unlike a charge's "txn_", so that each id belongs to one record
 
 
 def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
-    """Return the `refund`. Facts that only this service has are in `open_payments`.
+    """Return the `refund`. Facts that Stripe has no field for are in `open_payments`.
 
-    As in Stripe, the fields for the reasons of a failure and of waiting are left out if there is no
-    such reason.
+    As in Stripe, `failure_reason` and `pending_reason` are left out if there is no such reason.
     """
     failed = refund.status is RefundStatus.FAILED
     waits = pending_reason(refund)

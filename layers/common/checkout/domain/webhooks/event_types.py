@@ -28,10 +28,10 @@ class EventType:
     """A type of event. `sentence` describes what happened, without a full stop.
 
     An `optional` type is sent only to the endpoints that request it, the other types to all. If
-    `amount` is true, the body also has the amount received. `stripe` is the type's name in Stripe's
-    form, if it differs there. If `beside` is set, this type has the same meaning as the type
-    `beside`, but for another of Stripe's objects. Only endpoints in Stripe's form get both events,
-    because in the native form both would have the same body.
+    `amount` is true, the body also contains the amount received. `stripe` is the name of the type
+    in Stripe's form, if that name is different. `beside` is a type that reports the same change
+    for another of Stripe's objects. Only endpoints in Stripe's form get both events, because in the
+    native form both would have the same body.
     """
 
     sentence: str
@@ -73,7 +73,7 @@ def choices() -> dict[str, str]:
     """Return the optional types by the short names with which merchants choose them.
 
     The short name is the last part of the type. If an earlier type has the same last part, the
-    short name is the whole type, with underscores.
+    short name is the whole type with underscores in place of the dots.
     """
     found: dict[str, str] = {}
     for name in OPTIONAL:

@@ -37,11 +37,12 @@ DELAYS: Final = (
 )
 ATTEMPTS_MAX: Final = len(DELAYS) + 1
 TIMEOUT: Final = timedelta(seconds=10)
-# Longer than any attempt can take, so a lease that is older belongs to a dead process.
+# A process holds this lease while it sends an event. No attempt can take longer, so an older lease
+# belongs to a process that has died.
 LEASE: Final = timedelta(seconds=30)
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
-# The sweep does not enqueue an event that is younger than this, because the message for its first
-# attempt is already in the queue.
+# The sweep (the scheduled job) does not enqueue an event that is younger than this, because the
+# message for its first attempt is already in the queue.
 FIRST_MESSAGE: Final = timedelta(minutes=1)
 KEPT: Final = timedelta(days=30)  # after the last attempt; until then the event can be sent again
 ANSWER_MAX: Final = 1024  # bytes of each answer in the delivery log
@@ -72,16 +73,16 @@ class GivenUp(StrEnum):
     GONE = "gone"  # the endpoint returned 410, which also disabled it
     DISABLED = "disabled"  # the endpoint was already disabled
     NO_ENDPOINT = "no_endpoint"  # the merchant has set no endpoint, or has removed it
-    NOT_WANTED = "not_wanted"  # the first endpoint did not request it, but another one did
+    NOT_WANTED = "not_wanted"  # another endpoint requested the event, but the first one did not
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One attempt.
+    """One attempt to deliver an event.
 
-    If `duration_ms` is None, the process of the attempt has died, and the outcome is unknown.
-    `answer` is the beginning of the response body, as text. `error` is the reason why there is no
-    status, or the URL to which a redirect leads.
+    `duration_ms` is None until the attempt has ended. If the process dies, it stays None, and the
+    outcome is unknown. `answer` is the beginning of the response body, as text. `error` is the
+    reason why there is no status, or the URL to which a redirect leads.
     """
 
     at: datetime
@@ -99,19 +100,19 @@ class Delivery:
 class WebhookEvent:
     """A message to one endpoint of the merchant, and the state of its delivery.
 
-    An event is for the merchant's first endpoint. Each further endpoint that wants it gets a copy
-    (`copies`), which has that endpoint's id in `endpoint`. An event that was resent by hand has the
-    id of the endpoint that was the first one at that time. If `endpoint` is None, the event is for
-    the endpoint that existed when the event was made.
+    An event is for the merchant's first endpoint. Each further endpoint that requested the event
+    gets a copy (`copies`), which has that endpoint's id in `endpoint`. An event that was resent by
+    hand has the id of the endpoint that was the first one at that time. If `endpoint` is None, the
+    event is for the first endpoint, provided that this endpoint existed when the event was made.
 
     `body` and `stripe_body`, one for each `Format`, are written when the session changes and then
     stay the same, so every attempt sends the same bytes. `attempts` is the number of attempts in
     this round; resending begins a new round. While the event is pending, no attempt is made before
-    `next_at`. `subject` is the id of the record that the event is about, and `part` is that
-    record's part; a test event has no record. If `details_of` is the id of a session, the details
-    of that session's customer are added to `stripe_body` when it is sent or read
-    (record_kinds.with_details), but not after an erasure. `writer` is a nonce that distinguishes
-    two leases that were taken at the same instant.
+    `next_at`. `subject` is the id of the record that the event is about (None for a test event),
+    and `part` is that record's part of the merchant's lists. If `details_of` is the id of a
+    session, the details of that session's customer are added to `stripe_body` when the body is sent
+    or read (record_kinds.with_details), but not after an erasure. `writer` is a nonce that
+    distinguishes two leases that were taken at the same instant.
     """
 
     id: str
@@ -150,7 +151,7 @@ class WebhookEvent:
 
     @property
     def in_vain(self) -> bool:
-        """Whether its delivery was given up although an endpoint requested the event."""
+        """Whether the delivery was given up although an endpoint requested the event."""
         return self.given_up not in (None, GivenUp.NO_ENDPOINT, GivenUp.NOT_WANTED)
 
     @property
@@ -194,13 +195,14 @@ class WebhookSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """The merchant's URL, the optional events that it wants, and its secrets, newest first.
+    """A URL of the merchant, the optional events (`events`) sent to it, and its secrets.
 
-    If `asked` lists types, by their names in the endpoint's form, the endpoint gets only these
-    types; `*` means every type. Bodies in Stripe's form have the `api_version` that the endpoint's
-    client expects. `set_by` is the id of the key or member who has set the URL, and `set_at` is
-    when; both are None if the operator has set it. `withheld` is set if a key that has no right to
-    read has set the URL; the endpoint's events then do not contain customers' details.
+    The secrets are sorted, newest first. If `asked` lists types, by their names in the endpoint's
+    form, the endpoint gets only these types; `*` means every type. Bodies in Stripe's form have the
+    `api_version` that the endpoint's client expects. `set_by` is the id of the key or member who
+    has set the URL, and `set_at` is the time; both are None if the operator has set the URL. If the
+    URL was set by a key without the right to read, `withheld` is set, and the endpoint's events
+    contain no customers' details.
     """
 
     id: str
@@ -222,8 +224,8 @@ class Endpoint:
         if event_type in BESIDE and self.format is not Format.STRIPE:
             return False
         if self.asked:
-            # The endpoint may have had another form when it requested types. `events` has the types
-            # that the names in `asked` meant at that time.
+            # The endpoint may have had another form when the types were chosen. `events` contains
+            # the types that the names in `asked` meant at that time.
             names = {"*", event_type}
             if self.format is Format.STRIPE:
                 names.add(stripe_name(event_type))
@@ -240,7 +242,7 @@ class Endpoint:
 
 
 def secret_place(merchant_id: str, further: str | None = None) -> tuple[str, str, str]:
-    """Return the place of an endpoint's secrets in the vault: table, record, field.
+    """Return the place (table, record, field) to which the encryption of the secrets is bound.
 
     `further` is the id of an endpoint that is not the merchant's first one.
     """
@@ -253,7 +255,7 @@ def copy_id(event_id: str, endpoint_id: str) -> str:
 
 
 def copies(event: WebhookEvent, further: Iterable[Endpoint]) -> tuple[WebhookEvent, ...]:
-    """Return the copies of a new event, one for each of these endpoints that wants it.
+    """Return the copies of a new event, one for each of these endpoints that requested its type.
 
     A repeated call returns the same copies, so that each copy is stored only once.
     """
@@ -265,7 +267,7 @@ def copies(event: WebhookEvent, further: Iterable[Endpoint]) -> tuple[WebhookEve
 
 
 def ping_body(event_id: str, *, currency: str) -> str:
-    """Return the seven fields for a test event, which has no session and no payment."""
+    """Return the body of a test event: the seven fields, without a session and a payment."""
     body: answers.Event = {
         "id": event_id,
         "status": PING,
@@ -283,7 +285,7 @@ def may_attempt(event: WebhookEvent, now: datetime) -> bool:
 
 
 def waiting(event: WebhookEvent, now: datetime) -> bool:
-    """Whether the last attempt has failed and the next one is not due yet."""
+    """Return whether the last attempt has failed and the next attempt is not due yet."""
     ended = bool(event.deliveries) and event.deliveries[-1].duration_ms is not None
     return event.status is EventStatus.PENDING and ended and now < event.next_at
 
@@ -291,7 +293,8 @@ def waiting(event: WebhookEvent, now: datetime) -> bool:
 def leased(event: WebhookEvent, now: datetime, *, writer: str) -> WebhookEvent:
     """Return the event with one more attempt, which begins at `now`.
 
-    If the attempt's process dies, the next attempt can begin after the lease and the usual delay.
+    If the attempt's process dies, the next attempt can begin after the lease or the usual delay,
+    whichever is longer.
     """
     attempts = event.attempts + 1
     return replace(

@@ -46,8 +46,8 @@ def signed_headers(
 def stripe_header(body: str, *, secrets: Sequence[str], now: datetime) -> dict[str, str]:
     """Return `Stripe-Signature` of an attempt at `now`; `secrets` as in `signed_headers`.
 
-    The `v1` of the newest secret is the last one. Stripe's libraries try every `v1`, but some
-    handlers keep only the last one, and during a roll the merchant changes to the new secret.
+    The `v1` of the newest secret is last. Stripe's libraries try every `v1`, but some handlers keep
+    only the last one, and a merchant who replaces a secret changes the handler to the new secret.
     """
     at = str(int(now.timestamp()))
     signatures = [f"v1={hex_signature(at, body, secret)}" for secret in reversed(secrets)]

@@ -1,6 +1,7 @@
 """A transport over your own `httpx.Client`, which does NOT refuse internal addresses.
 
-Use it where strangers do not choose the servers, with a proxy, a client certificate or a mock.
+Use this transport for a proxy, a client certificate or a mock, and only if strangers cannot choose
+the servers.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _BEFORE: Final = (
 
 
 class HttpxTransport:
-    """`open_payments.transports.Transport` with `client`. Thread-safe, as `httpx.Client` is.
+    """An `open_payments.transports.Transport` over `client`. Thread-safe, as `httpx.Client` is.
 
-    Sends exactly the bytes that were signed: no cookie, no header and no authentication of `client`
-    is added, and no redirect is followed. Do not give `client` a transport that repeats requests.
+    Exactly the signed bytes are sent: no cookie, header or authentication of `client` is added, and
+    no redirect is followed. `client` must not have a transport that repeats requests.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class HttpxTransport:
         self._monotonic = monotonic
 
     def send(self, request: Request, *, timeout: float) -> Response:
-        """Send `request` once. `timeout`, in seconds, limits each step and the reading.
+        """Send `request` once. `timeout` (seconds) limits each step, and all steps when reading.
 
         Raises NotSent if no connection was made or the URL cannot be sent as it is, and
         OutcomeUnknown for every later failure.
@@ -62,7 +63,8 @@ class HttpxTransport:
             failed = OutcomeUnknown(str(error))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             failed = OutcomeUnknown(type(error).__name__)
-        # Raised here, so that the error of httpx, which has the request, is not the context.
+        # The error is raised outside of `except`, so that its context is not the error of httpx,
+        # which contains the request.
         raise failed
 
     def _exchange(self, request: httpx.Request, until: float) -> Response:
