@@ -19,7 +19,7 @@ PAGE: Final = 50
 def note(
     services: DashboardServices, key: Actor, action: Action, target: str | None = None
 ) -> None:
-    """Write an entry: the API key or member `key` has done `action` to `target`."""
+    """Write an entry for an `action` on `target` by the actor `key`, an API key or a member."""
     services.audit.add(
         AuditEntry(
             id=new_nonce(services.random_bytes),

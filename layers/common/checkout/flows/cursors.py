@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CursorPage(Generic[T]):
-    """A page of records for a merchant; `next_cursor` is None at the end."""
+    """A page of a merchant's records; `next_cursor` is None on the last page."""
 
     records: tuple[T, ...]
     next_cursor: str | None
@@ -40,7 +40,7 @@ def cursor(merchant: str, position: str) -> str:
 
 
 def position_of(merchant: str, presented: str | None, ids: re.Pattern[str]) -> str | None:
-    """Return the position in a cursor of this merchant, or None without a cursor.
+    """Return the position that the cursor `presented` encodes, or None if `presented` is None.
 
     `ids` is the pattern of the ids in the list. Raises CursorInvalid.
     """

@@ -2,9 +2,9 @@
 
 The operator identifies the customer by a wallet, an e-mail address or a session.
 
-Each record is written only if it has not changed since it was read, so an erasure can run at the
-same time as checkouts and the sweep. It can be stopped and started again. Records that are still
-needed are kept and counted. A later run can erase them.
+Each record is written only if it has not changed since it was read. So an erasure can run at the
+same time as checkouts and the sweep, and can be stopped and started again. Records that still need
+the customer's data are kept and counted, and a later run can erase the customer from them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class Kept(StrEnum):
-    """The reason why a record keeps the customer for now."""
+    """The reason why this run has not erased the customer from a record."""
 
     NOT_ENDED = "sessions that have not ended"
     IN_FLIGHT = "sessions with a payment under way, or partly paid"
@@ -80,10 +80,11 @@ class Report:
 def with_email(services: DashboardServices, records: DynamoRecords, email: str) -> Customer:
     """Return the customer with this e-mail address and the sessions in which it was given.
 
-    The customer or a shop may have given the address. If it was given with a withdrawal, the
-    session of the withdrawal is also included, unless that session has another e-mail address. The
-    customer's wallets are not included, because other people may pay with the same wallets. Raises
-    Unavailable, also if a merchant's key for details cannot be decrypted.
+    The customer or a shop may have given the address. If the customer gave it when withdrawing from
+    a purchase, the purchase's session is included, too, unless that session has another e-mail
+    address. The customer's wallets are not included, because other people may pay with the same
+    wallets. Raises Unavailable, also if a merchant's key for customers' details cannot be
+    decrypted.
     """
     marks: dict[str, str | None] = {}
     withdrawn = {
@@ -93,7 +94,7 @@ def with_email(services: DashboardServices, records: DynamoRecords, email: str) 
     }
     theirs: set[str] = set()
     for session in records.sessions():
-        if session is None:  # `erase` counts it as unreadable
+        if session is None:  # a row that cannot be read; `erase` counts these rows
             continue
         if session.merchant not in marks:
             marks[session.merchant] = _mark(services, session.merchant, email)
@@ -134,10 +135,10 @@ def erase(
 ) -> Report:
     """Go through all records, erase this customer, and call `on_progress` now and then.
 
-    Raises `errors.Unavailable`; then the next run continues.
+    Raises `errors.Unavailable`; a new run then erases the rest.
     """
     report = Report()
-    erased: set[str] = set()  # ids of sessions whose customer was erased, whoever it was
+    erased: set[str] = set()  # ids of sessions whose customer was erased, in this or an earlier run
     withdrawn: dict[str, Session] = {}
     for session in _each(records.sessions(), "sessions", report, on_progress):
         if session.id in customer.withdrawals:
@@ -177,9 +178,10 @@ def _each(
 def _erase_session(
     services: DashboardServices, session: Session, customer: Customer, report: Report
 ) -> Session:
-    """Erase the customer from a session that no longer needs them. Return the stored session.
+    """Erase the customer from a session, unless it still needs the customer's data.
 
-    Its note and withdrawal are erased first, because a later run skips an erased session.
+    The session's note and withdrawal are erased first, because a later run skips an erased session.
+    Return the session as it is stored.
     """
     theirs = customer.gave(session)
     if not theirs and not in_session(session, customer):
@@ -223,10 +225,10 @@ def _erase_refund(
     *,
     theirs: bool,
 ) -> None:
-    """Erase the customer from an ended refund. A pending refund still needs their wallet.
+    """Erase the customer from an ended refund. A pending refund still needs the customer's wallet.
 
-    `theirs` means that the customer of the refund's session was erased. Then the refund's wallet is
-    erased, whichever wallet it is.
+    `theirs` means that the customer of the refund's session was erased. In that case, the refund's
+    wallet is erased even if it is not one of the wallets of `customer`.
     """
     if not (theirs and refund.wallet) and not customer.received(refund):
         return
@@ -256,7 +258,10 @@ def _erase_entry(
 def _erase_answer(
     records: DynamoRecords, answer: Reservation, customer: Customer, report: Report, *, theirs: bool
 ) -> None:
-    """Erase the customer from a stored answer. `theirs` means that its session was erased."""
+    """Erase the customer from a stored answer to a request with an `Idempotency-Key`.
+
+    `theirs` means that the customer of a session in the answer was erased.
+    """
     body = body_without_wallet(answer.body, customer, theirs=theirs)
     if body != answer.body:
         records.replace_answer(replace(answer, body=body))
@@ -264,7 +269,7 @@ def _erase_answer(
 
 
 def _clear_note(services: DashboardServices, session_id: str, report: Report) -> None:
-    """Empty the note on a session of this customer, because it may describe them."""
+    """Empty the note on a session of this customer, because the note may describe the customer."""
     note = services.notes.get(session_id)
     if note is None or not (note.text or note.tags):
         return
@@ -288,7 +293,7 @@ def _clear_withdrawal(
 ) -> None:
     """Erase the name and the e-mail address of a withdrawal of this customer.
 
-    A withdrawal is kept some days longer than its session. `session` is None if it was deleted.
+    `session` is None if it was already deleted, because withdrawals are kept some days longer.
     """
     found = services.withdrawals.get(session_id)
     if found is None or found.said is None:
@@ -317,7 +322,7 @@ def _put_note(services: DashboardServices, note: Note, report: Report) -> None:
 
 
 def _needed(session: Session) -> Kept | None:
-    """Return the reason why the session needs its customer, or None."""
+    """Return the reason why the session still needs its customer's data, or None."""
     if session.payment_in_flight:
         return Kept.IN_FLIGHT
     if not session.terminal:
@@ -335,10 +340,10 @@ def _erase_event(
 ) -> None:
     """Erase the customer from an event that was delivered or given up.
 
-    An event that is still to be delivered must name the customer, so it is kept for a later run.
-    `theirs` means that the customer of the event's session was erased. Then the stored answers of
-    the receiver are erased, too, because they may repeat the customer's details, whichever wallet
-    the event's body names.
+    An event that is still to be delivered must name the customer, so the event is kept for a later
+    run. `theirs` means that the customer of the event's session was erased. In that case, the
+    stored responses of the webhook's receiver are erased, too, even if the event's body names
+    another wallet, because these responses may repeat the customer's details.
     """
     waits = theirs and event.status is EventStatus.PENDING
     if not waits and event_without_wallet(event, customer, theirs=theirs) is event:

@@ -40,9 +40,9 @@ class Answer:
 class Posted(Generic[T]):
     """A merchant's POST: its key or None, its fingerprint, and a function that renders its result.
 
-    The fingerprint is used only with a key. `lasting` means that a repeated request is never
-    refused only because the first request has changed the state or because time has passed since
-    then.
+    The fingerprint is used only with a key. `lasting` means that neither the first request's change
+    nor the passing of time can cause the refusal of a repeated request. So if a repeated request is
+    refused, no stored answer is looked for.
     """
 
     merchant: str
@@ -53,8 +53,8 @@ class Posted(Generic[T]):
     lasting: bool = False
 
 
-# Makes the record that is written together with a result. The `str` is the writer's mark of the
-# write.
+# A function that makes the record to write together with a result. The `str` argument is a random
+# text that identifies the write.
 Reserve = Callable[[T, str], Reservation]
 
 

@@ -26,10 +26,10 @@ def admit(services: Services, rule: Rule, client: str) -> None:
 
 
 def admit_work(services: Services, rule: Rule, client: str | None, *, provider: str) -> None:
-    """Count one more use case with requests to wallets of `provider`, before it begins.
+    """Count one more use case that will send requests to wallets of `provider`.
 
-    Raises RateLimited. If the provider is known, use cases within `rule` are counted only in this
-    process, not in the shared count.
+    If a payment with this provider was completed recently, use cases within `rule` are counted only
+    in this process, and not in the count that all processes share. Raises RateLimited.
     """
     if client is None:
         return
@@ -58,8 +58,8 @@ def admit_letter(
 ) -> None:
     """Count one more e-mail today to an unconfirmed address. Raises RateLimited.
 
-    The limit for the mailbox is checked last, so that e-mails that other limits refuse do not use
-    it up.
+    The limit for the mailbox is checked last, so that e-mails that another limit refuses do not
+    count against the mailbox.
     """
     counted = (
         (f"by {member.id}", LETTERS_OF_MEMBER),
@@ -82,7 +82,7 @@ def admit_items(services: Services, link: str, client: str, items: int, *, left:
 
 
 def admits_work(services: Services, client: str | None) -> bool:
-    """Count one more use case with requests to wallets. Return whether it may begin."""
+    """Count one more use case that will send requests to wallets. Return whether it may begin."""
     return client is None or services.limits.take_shared(client) == 0
 
 

@@ -27,7 +27,7 @@ def of(merchants: DynamoMerchants, record: Session | Refund) -> Merchant:
     """Read a payment's merchant, with the client and the wallet with which the payment began.
 
     Raises ResourceMissing. Raises Unavailable if the merchant's record lacks this client and
-    wallet. The payment then waits, because wallets show it to no other client.
+    wallet. The payment then waits, because wallets show a payment only to the client that made it.
     """
     return as_of(merchants, record.merchant, record.identity)
 

@@ -1,7 +1,7 @@
 """Find the cases that need a person at the merchant, and e-mail members about these cases.
 
 A person may have to look at payments, webhook endpoints, keys or the refund budget. The cases are
-not stored. They are found in the records each time, so a solved case is no longer shown.
+not stored, but found in the records each time, so a solved case is no longer shown.
 
 If the operator has set a sender, a member can choose topics, a pace and a language, and enter an
 e-mail address. No notices are sent to the address until the member, while signed in, has confirmed
@@ -10,14 +10,14 @@ is due:
 
     1  Read the member and find the cases. A revoked member gets no more e-mails.
     2  Write the cases to be sent and the time of the next look, if the record is still as it was
-       read. So only one of two processes continues.
+       read. If two processes look at the same time, only one of them can write, and continues.
     3  Send one e-mail with all cases.
     4  If the mail service refuses the e-mail, write that it was not sent, so that the next look
        sends it.
 
 If the mail service does not answer, or the process dies after step 2, the e-mail may or may not
-have been sent. It is not sent again, but the banner in the dashboard still shows the cases. Cases
-that were solved before step 1 are not in the e-mail.
+have been sent. The e-mail is not sent again, but the banner in the dashboard still shows the cases.
+Cases that were solved before step 1 are not in the e-mail.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ from open_payments.errors import Reason
 SESSIONS_MAX: Final = 100  # sessions in a page of the index
 ROUNDS: Final = 3  # pages of flagged sessions that are read
 NEWEST: Final = 10  # newest sessions, or events of an endpoint, that show the present state
-FAILS: Final = 3  # an endpoint is failing after so many failed attempts in a row
+FAILS: Final = 3  # an endpoint is failing after this many failed attempts in a row
 SOON: Final = timedelta(days=7)  # a key in use is shown if it ends within this time
 NEW_FOR: Final = timedelta(days=3)  # a webhook address set by somebody else is shown this long
 BUDGET: Final = "Refund budget"
@@ -248,10 +248,10 @@ def _made(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> list[Delivery
 
 
 def _budget(mandate: Mandate | None, now: datetime) -> Iterator[ActionItem]:
-    """Yield the case that the refund budget is over.
+    """Yield a case if the refund budget has ended.
 
-    The budget is also treated as over if, for a day, the wallet has not answered requests to renew
-    the budget's token.
+    The budget is also treated as ended if the wallet has not answered requests to renew the
+    budget's token for a day.
     """
     if mandate is None:
         return
@@ -307,12 +307,12 @@ def choose(
     language: str,
     reserve: Reserve[Chosen] | None = None,
 ) -> Chosen:
-    """Store a choice of notices. Return it with the token for the link that confirms a new address.
+    """Store a member's choice of notices. Return the choice, and the token of a confirmation link.
 
-    `client` is the client's network address. The caller sends the link to the `asked` address. The
-    record that `reserve` makes is written together with the choice. Raise MerchantUnproven,
-    MerchantSuspended, EmailInvalid, ParameterInvalid, RateLimited, Conflict, and KeyHeld with
-    `reserve`.
+    The caller sends this link to the new address, which is in the field `asked`. The token is None
+    if the address has not changed. `client` is the client's network address. The record that
+    `reserve` makes is written together with the choice. Raise MerchantUnproven, MerchantSuspended,
+    EmailInvalid, ParameterInvalid, RateLimited, Conflict, and KeyHeld with `reserve`.
     """
     if services.mail is None:
         raise ParameterInvalid("This service sends no e-mail.")
@@ -444,7 +444,10 @@ def _written(
     *,
     again: datetime | None = None,
 ) -> Subscriber:
-    """Write the cases and the time of the next look. Return `known` itself after a lost race."""
+    """Write the cases and the time of the next look.
+
+    Return the written record, or `known` itself if another process has written first.
+    """
     after = known.changed(
         writer=new_nonce(services.random_bytes),
         told=told,

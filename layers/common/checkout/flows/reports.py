@@ -49,11 +49,12 @@ def find_transactions(
 ) -> SessionList:
     """Return a page of the merchant's sessions that match `text` and the query's bounds.
 
-    An empty text matches all sessions. An e-mail address finds the sessions whose customers gave
-    this address. If there are none, the same text is searched for in other fields: ids, whole
-    values, then order numbers, names and postal codes together, then sums. Invisible characters,
-    and a "#" at the beginning, make no difference. Raises CursorInvalid, and Unavailable if the
-    merchant's key for customers' details is needed but cannot be read.
+    An empty text matches all sessions. An id finds its session. An e-mail address finds the
+    sessions whose customers gave this address. If nothing is found, the text is searched for in
+    other fields: whole values, then order numbers, names and postal codes together, then sums of
+    money. Invisible characters, and a "#" at the beginning, make no difference. Raises
+    CursorInvalid, and Unavailable if the merchant's key for customers' details is needed but cannot
+    be read.
     """
     typed, *spellings = _spellings(text)
     if not typed:
@@ -79,7 +80,10 @@ def find_transactions(
 
 
 def _spellings(text: str) -> list[str]:
-    """Return the text as it looks, and if they differ, as it is and without "#" in front."""
+    """Return the different spellings of the text to search for.
+
+    The spellings are the text without invisible characters, as typed, and without "#" in front.
+    """
     plain = text.strip()
     seen = "".join(each for each in plain if unicodedata.category(each) != "Cf" or each in JOINERS)
     seen = seen.strip(_AROUND)
@@ -94,8 +98,7 @@ def _mark(
 ) -> str | None:
     """Return the lookup text that `mark` makes of a typed text, or None if it makes none.
 
-    If the merchant's key cannot be decrypted, nothing can be found by it, and an alarm tells the
-    operator.
+    Also returns None if the merchant's key cannot be decrypted; the operator then gets an alarm.
     """
     merchant = services.merchants.get(key.merchant) if typed else None
     if merchant is None or typed is None:
@@ -137,14 +140,14 @@ def _named(
 
 
 def _with_first(ordered: SessionList, named: SessionList) -> SessionList:
-    """Return the first page of both lists together. The cursor continues the second one."""
+    """Return the first page of both lists together. The cursor continues the list `named`."""
     both = {each.id: each for each in (*ordered.sessions, *named.sessions)}
     newest = sorted(both.values(), key=lambda each: (each.created_at, each.id), reverse=True)
     return replace(named, sessions=tuple(newest))
 
 
 def _ids(services: Services, key: Actor, typed: str) -> Iterator[str]:
-    """Yield the id of the session that a typed id names, if the text is an id."""
+    """Yield the id of the session that a typed id belongs to, if the text is an id."""
     named = _SESSION.search(typed)
     if named:
         yield named[0]
@@ -220,7 +223,7 @@ REFUNDED_WITHIN: Final = APPROVAL_AWAITED + timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The days of a statement. It is not `whole` if there were too many records to read."""
+    """The days of a statement. `whole` is false if there were too many records to read."""
 
     days: tuple[StatementDay, ...]
     whole: bool
@@ -304,8 +307,9 @@ class Figures:
 def daily_figures(services: DashboardServices, key: Actor, *, first: date, last: date) -> Figures:
     """Return the figures from `first` to `last`, at most the last 2 * FIGURES_DAYS_MAX days.
 
-    The figures include ended sessions that were not counted yet. Reading them takes one read for
-    each of the merchant's shards per 100 days, two reads of positions, and one page of the list.
+    The figures include ended sessions that were not counted yet. The function makes one read for
+    each of the merchant's shards per 100 days, two reads of how far the counting has come, and one
+    read of a page of the list.
     """
     first = max(first, last - timedelta(days=2 * FIGURES_DAYS_MAX - 1))
     wanted = [first + timedelta(days=number) for number in range((last - first).days + 1)]

@@ -8,16 +8,17 @@ from typing import Final, TypeVar
 from checkout.domain.ground.errors import Conflict
 from checkout.ports import Stale
 
-TRIES: Final = 5  # how often the loser of a race decides again
+TRIES: Final = 5  # attempts to write, each with a newer version of the record
 
 T = TypeVar("T")
 
 
 def retry_on_conflict(record: T, changed: Callable[[T], T], write: Callable[[T], None]) -> T:
-    """Write the result of `changed`; after a lost race, call `changed` with the newer version.
+    """Write the result of `changed`.
 
-    Returns the record as written. If `changed` returns its record unchanged, nothing is written.
-    Raises Conflict after too many lost races, and the errors of `changed` and `write`.
+    If another process has written the record first, `changed` is called again with the newer
+    version. Returns the record as written. If `changed` returns its record unchanged, nothing is
+    written. Raises Conflict after TRIES attempts, and the errors of `changed` and `write`.
     """
     for _ in range(TRIES):
         after = changed(record)

@@ -43,7 +43,8 @@ def record(services: DashboardServices, record_id: str) -> dict[str, Any]:
     Raise ResourceMissing, and Conflict if the record cannot be read.
 
     `record_id` is the id of a session, a refund, an event or its copy, a merchant or a payment
-    link; or the hash under which an API key or the answer to an idempotency key is stored.
+    link. For an API key or the answer to an idempotency key, it is the hash under which the record
+    is stored.
     """
     reads: Mapping[str, Callable[[str], Any]] = {
         "cs": services.sessions.get,

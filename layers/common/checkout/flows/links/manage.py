@@ -1,7 +1,8 @@
 """A merchant's payment links: create, list, stop and start them, and set their stock.
 
-A link's name and price never change, because the link may be printed. Another name or price needs
-another link. The same is true of the bounds of an amount that customers choose.
+A link's name and price never change, because the link may be printed. If customers choose the
+amount, the bounds of the amount never change either. A merchant who needs others creates a new
+link.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ from open_payments.models import Amount
 
 PAGE: Final = 50
 DESCRIPTION_MAX: Final = 500  # characters
-# A mistyped amount should be refused here and not by the wallet. The number is of a currency with
-# decimals; of others it is a hundred times as many.
+# The default for the largest amount that customers can choose, so that this service refuses a
+# mistyped amount before the wallet does. The unit is one dollar or euro. In a currency without
+# decimals, the limit is 100 times this number.
 LARGEST_USUAL: Final = 10_000
 OPTIONAL: Final = "optional"
 REQUIRED: Final = "required"
@@ -127,8 +129,9 @@ def create(
     receipt's page. `asks` maps details and addresses to `required` or `optional`; customers are
     not asked for those that are empty or absent. `ships_to` has country codes, or is empty for all
     countries. `at_once` is the number of items that a customer can buy at once; empty means one.
-    If `smallest` is given instead of `amount`, customers choose the amount, up to `largest` or else
-    the usual largest amount. The record that `reserve` makes is written together with the link.
+    If `smallest` is given instead of `amount`, customers choose the amount, up to `largest`. If
+    `largest` is empty, the limit is LARGEST_USUAL. The record that `reserve` makes is written
+    together with the link.
     Raise MerchantUnproven, MerchantSuspended, ParameterMissing, ParameterInvalid, AmountTooSmall,
     AmountNotRepresentable, UrlInvalid, ResourceMissing, Conflict, and KeyHeld with `reserve`.
     """

@@ -1,14 +1,14 @@
 """A merchant's API keys: create, replace with an overlap, revoke; authenticate requests.
 
-The plain text of a key is only in the return value of the call that creates the key. It is in no
+The plain text of a key is only in the return value of the call that creates the key, and in no
 error, log or record. A request's key is looked up by its hash, and the error for a rejected key
 does not show whether the key ever existed. The last full-access key without an expiry date cannot
 be revoked, because without it the merchant's server could not get a new key before the other keys
 expire.
 
 The last refused requests of a key are stored so that its merchant can see them. Successful requests
-and requests without a valid key are not stored. Each process stores a limited number of them, so
-in a flood of wrong requests most cost nothing.
+and requests without a valid key are not stored. Each process stores only a limited number of
+refused requests for each key, so a flood of wrong requests causes few writes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from checkout.services import DashboardServices, Services
 
 NAME_MAX: Final = 60  # characters
 OVERLAP_MAX: Final = timedelta(days=7)
-ACTIVE_MAX: Final = 20  # one transaction writes changed return hosts to all of them
+ACTIVE_MAX: Final = 20  # all active keys must fit into one transaction (change_copied)
 ENDED_SHOWN: Final = 20
 
 
@@ -131,7 +131,9 @@ def create(
         raise ParameterInvalid(
             "Only a key with the scope `refund` can have these limits.", param="scopes"
         )
-    merchant = merchants.get(services.merchants, key.merchant)  # read before its keys are counted
+    # The merchant is read before its keys are counted, so that `add` notices a key that another
+    # request creates after the count.
+    merchant = merchants.get(services.merchants, key.merchant)
     if sum(each.active_at(now) for each in services.api_keys.of(key.merchant)) >= ACTIVE_MAX:
         raise KeyUnexpectedState(f"You have {ACTIVE_MAX} active keys; revoke one first.")
     maker = key.id if isinstance(key, Member) else None
@@ -215,9 +217,9 @@ def change_copied(
     *,
     actor: Actor | None = None,
 ) -> Merchant:
-    """Change fields that API keys copy from the merchant, in the merchant and all active keys.
+    """Change fields of the merchant's record that are copied to the records of its API keys.
 
-    One transaction writes all of them. Raise ResourceMissing, Conflict.
+    One transaction writes the merchant and all active keys. Raise ResourceMissing, Conflict.
     """
     now = services.clock.now()
     active = [each for each in _all(services, merchant_id, actor) if each.active_at(now)]
@@ -230,7 +232,10 @@ def change_copied(
 
 
 def _all(services: DashboardServices, merchant: str, actor: Actor | None) -> list[ApiKey]:
-    """Return the merchant's keys: those in the index, and the actor if the actor is a key."""
+    """Return the merchant's keys: those in the index, and the actor if the actor is a key.
+
+    The index lags a little, so it may not contain the actor's key yet.
+    """
     known = {each.id: each for each in services.api_keys.of(merchant)}
     if isinstance(actor, ApiKey):
         known[actor.id] = actor
@@ -291,8 +296,9 @@ def authenticate(
     """Return the key of an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
 
     The key needs the scope of the method and the route (`scope_of`). Before this scope is checked,
-    `known` is called with the key. Raises ApiKeyMissing if there are no bearer credentials,
-    PermissionMissing if the key lacks the scope, and as `active_key` does.
+    `known` is called with the key, so that the caller can note a refusal with it. Raises
+    ApiKeyMissing if there are no bearer credentials, PermissionMissing if the key lacks the scope,
+    and as `active_key` does.
     """
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     presented = credentials.strip()

@@ -1,9 +1,9 @@
-"""Build the document and the keys of our client at wallets, for a merchant without a key file.
+"""Build the document and the public keys of a client that this service runs for a merchant.
 
-Wallets read the client's keys at each signed request. They read the document when a customer has to
-approve a payment, because they show the customer the name in the document. The document has all six
-fields of a wallet address document, because providers refuse an approval for a client whose
-document lacks one of them.
+A merchant without a key file has no client of their own at wallets, so this service is their
+client. Wallets read the client's keys at each signed request. When a customer has to approve a
+payment, wallets read the document and show the name in it. The document has all six fields of a
+wallet address document, because providers refuse an approval if the client's document lacks one.
 """
 
 from __future__ import annotations

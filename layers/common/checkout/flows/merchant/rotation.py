@@ -39,8 +39,9 @@ PAGE: Final = 100
 class Progress:
     """Counts of one run.
 
-    `unreadable` merchants have a damaged record, or a secret that neither key can decrypt. `busy`
-    merchants were changed too often by other requests during the run.
+    `renewed` counts the merchants with a secret that was encrypted again. `unreadable` merchants
+    have a damaged record, or a secret that neither key can decrypt. `busy` merchants were changed
+    too often by other requests during the run.
     """
 
     checked: int = 0
@@ -56,7 +57,7 @@ class Progress:
 def re_encrypt(services: PayServices, *, on_progress: Callable[[Progress], None]) -> Progress:
     """Encrypt the secrets of all merchants again, and call `on_progress` after each page.
 
-    Raises `errors.Unavailable`; then the next run continues.
+    Raises `errors.Unavailable`; a new run then encrypts the rest.
     """
     progress = Progress()
     after: str | None = None
@@ -94,7 +95,7 @@ def _renew(services: PayServices, merchant: Merchant, progress: Progress) -> Non
 def _renewed(services: PayServices, merchant: Merchant) -> Merchant:
     """Return the merchant with its secrets encrypted with the newest key.
 
-    If they already are, the same object is returned.
+    If no secret has to be encrypted again, the same object is returned.
 
     The merchant's key for details is wrapped for the API if DETAILS_KMS_KEY was set after the
     merchant's setup. Raises SecretUnreadable if a secret cannot be decrypted.

@@ -1,8 +1,8 @@
 """A merchant's settings: the look of the pages that customers see, and the shop's rules.
 
-All settings are changed together, in one write. The allowed return hosts are copied to all active
-API keys in the same transaction, so that a request that creates a session has to read only its key.
-A logo must be a small picture.
+All settings are changed together, in one write. The same transaction copies the allowed return
+hosts to all active API keys, so that a request that creates a session has to read only its key.
+A logo is a separate setting, and must be a small picture.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _CALLED: Final = {
 def change(services: DashboardServices, key: Actor, typed: Mapping[str, str]) -> None:
     """Change all typed settings, or none after an error. Absent settings do not change.
 
-    An empty text removes a value; an empty color means the default color. The return hosts are
-    written again if a key lacks them because the key was created during their last change. Raise
-    ParameterInvalid, Conflict.
+    An empty text removes a value; an empty color means the default color. Unchanged return hosts
+    are written again if an active key lacks them, which happens if the key was created during their
+    last change. Raise ParameterInvalid, Conflict.
     """
     merchant = merchants.get(services.merchants, key.merchant)
     fields: dict[str, Any] = {
@@ -125,10 +125,11 @@ def remove_logo(services: DashboardServices, key: Actor) -> None:
 
 
 def spread(services: DashboardServices, merchant_id: str, shards: int) -> Merchant:
-    """Spread the merchant's lists over this number of shards from the next session on.
+    """Split the merchant's lists into this number of shards from the next session on.
 
-    The number is written to all keys even if it does not change, because a key may lack it. Raise
-    ParameterInvalid, ResourceMissing, Conflict.
+    More shards accept more new records a second (domain/ground/parts.py). The number is written to
+    all keys even if it does not change, because a key may lack it. Raise ParameterInvalid,
+    ResourceMissing, Conflict.
     """
     if shards not in PARTS:
         raise ParameterInvalid(f"The shards must be one of {PARTS}.", param="shards")
@@ -148,10 +149,11 @@ def spread(services: DashboardServices, merchant_id: str, shards: int) -> Mercha
 def keys_behind(
     services: DashboardServices, merchant: Merchant, keys: Sequence[ApiKey] | None = None
 ) -> bool:
-    """Return whether an active key that was created during the last change lacks this change.
+    """Return whether an active key lacks the merchant's last change of the copied fields.
 
-    The index can be out of date, so if a key in the index seems to lack the change, the key's own
-    record is read. `keys` are the merchant's keys if the caller has already read them.
+    A key that was created during the change can lack it. The index can be out of date, so if a key
+    in the index seems to lack the change, the key's own record is read. `keys` are the merchant's
+    keys if the caller has already read them.
     """
     now = services.clock.now()
     for listed in services.api_keys.of(merchant.id) if keys is None else keys:

@@ -40,7 +40,7 @@ from open_payments.protocol import OpenPayments
 from open_payments.signatures import load_private_key, public_x
 
 DEADLINE: Final = timedelta(seconds=30)
-IDENTITIES_MAX: Final = 20  # each takes half a kilobyte in the merchant's record
+IDENTITIES_MAX: Final = 20  # former clients or wallets, half a kilobyte each in the record
 # Our client document shows a key some time before its first use and some time after its last use,
 # because copies of the document may be a minute old, and processes cache a merchant for a minute.
 SHOWN_BEFORE: Final = timedelta(minutes=5)
@@ -258,10 +258,11 @@ def _signer(
 
 
 def _next_key(services: PayServices, merchant: Merchant) -> dict[str, Any]:
-    """Return a merchant's fields with one more key of our client, which signs after some minutes.
+    """Return a merchant's fields with a new key in our client document.
 
-    Keys that were replaced more than a day ago are removed from our document. If the present key
-    cannot be decrypted because ENCRYPTION_KEY was lost, the new key signs at once.
+    The new key signs only after SHOWN_BEFORE, unless the present key cannot be decrypted because
+    ENCRYPTION_KEY was lost. Keys that were replaced more than SHOWN_AFTER ago are removed from the
+    document.
     """
     now = services.clock.now()
     wait = SHOWN_BEFORE if key_opens(services, merchant) else timedelta(0)

@@ -1,4 +1,4 @@
-"""Stop a merchant, all sales or an API key, as the operator.
+"""Suspend a merchant, pause all sales, or revoke an API key, as the operator.
 
 A suspended merchant gets no new sessions. Its API keys cannot create sessions from the next request
 on, and its payment links stop within a minute. In its existing sessions, customers cannot submit a
@@ -25,7 +25,7 @@ PAGE: Final = 100
 
 @dataclass(slots=True)
 class Changed:
-    """The number of merchants that were changed, and the ids of those to be tried again."""
+    """The number of merchants that were changed, and the ids of those to try again."""
 
     done: int = 0
     again: list[str] = field(default_factory=list)
@@ -50,8 +50,9 @@ def suspend(services: DashboardServices, merchant_id: str) -> Merchant:
 def resume(services: DashboardServices, merchant_id: str) -> Merchant:
     """End a merchant's suspension, even if it was caused by a pause of all sales.
 
-    If the merchant has signed up, `resume` also confirms that the wallet is theirs. Raise as
-    `suspend` does, and Conflict also if the wallet belongs to another merchant.
+    If the merchant signed up and has not proved that the wallet is theirs, the operator confirms
+    this with `resume`. Raise as `suspend` does, and Conflict also if the wallet belongs to another
+    merchant.
     """
     merchant = merchants.get(services.merchants, merchant_id)
     if merchant.ownership in (Ownership.UNPROVEN, Ownership.REFUSED):
@@ -72,8 +73,9 @@ def resume_all(services: DashboardServices) -> Changed:
 def revoke(services: DashboardServices, key: ApiKey) -> NewKey | None:
     """Revoke an API key, effective with its next request.
 
-    If the key was the merchant's last lasting key, return a new key that replaces it, because
-    without a key the merchant's server could do nothing. Raise KeyUnexpectedState, Conflict.
+    If this was the merchant's last full-access key without an expiry date, return a new key that
+    replaces it, because without a key the merchant's server could do nothing. Raise
+    KeyUnexpectedState, Conflict.
     """
     if key.revoked_at is not None:
         raise KeyUnexpectedState("This key has already been revoked.")

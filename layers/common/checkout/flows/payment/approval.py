@@ -1,7 +1,8 @@
-"""Request the payer's approval; verify, claim and redeem it once; keep it or cancel it.
+"""Request the payer's approval, verify its callback, and redeem the approval once.
 
 The approval is an interactive grant (RFC 9635) with limits. Sales, refunds and budgets all use
-this module (docs/decisions/0028-one-engine-for-approvals-and-payments.md).
+this module (docs/decisions/0028-one-engine-for-approvals-and-payments.md). The steps W5 to W7 and
+C6 to C8 are those of domain/session/transitions.py.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", "Session", "Refund", "Mandate")  # the kinds of records that wait for an approval
 T = TypeVar("T")
-# Returns a note on the problem, and the record's fields that show it. The error is None if the
-# problem is that the price has risen.
+# A function that returns a note on a problem for the history, and the record's fields that store
+# the problem. The error is None if the problem is that the price has risen.
 Blame = Callable[[Any, Problem, op.OpenPaymentsError | None], tuple[str, dict[str, Any]]]
 
 LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
-TOO_FAST_PAUSE: Final = 5.0  # extra seconds to wait after `too_fast`
-STUMBLE_PAUSE: Final = 2.0  # seconds after another temporary error
+TOO_FAST_PAUSE: Final = 5.0  # seconds to wait after the error `too_fast`
+STUMBLE_PAUSE: Final = 2.0  # seconds to wait after another temporary error
 # A request repeats a call only if this much time is left, which is enough for a slow answer and for
 # the payment after that answer.
 ROOM: Final = timedelta(seconds=12)
@@ -56,10 +57,10 @@ class CallbackResult(Generic[T]):
 
     If `wait_seconds` is above 0, nothing was done, or the wallet had a temporary error. The browser
     must then call the same URL again after that time. The browser waits instead of the server,
-    because any number of copies of the request can arrive before one of them gets the claim. If
-    `asks` is true, nothing was done because the approval was begun in another browser, so the
-    customer in this browser has to confirm first. `verified` means that the customer's browser came
-    back with the session's approval, and that the customer has confirmed if this was necessary.
+    because any number of copies of the request can arrive before one of them gets the claim.
+    `asks` means that nothing was done because the approval was begun in another browser, so the
+    customer in this browser has to confirm first. `verified` means that the browser came back with
+    the session's approval, and that the customer has confirmed if this was necessary.
     """
 
     record: T
@@ -126,16 +127,16 @@ def claim(
     record: A,
     planned: Callable[[A, datetime], dict[str, Any]] = lambda current, now: {},
 ) -> A:
-    """Take the lease on the continuation of the record's grant (W5).
+    """Take the lease on the continuation of the record's grant (W5), so that no other process can.
 
     If another process has written the record first, the claim is tried again, unless that process
-    has written another approval or its own claim. `planned` returns further fields for the claimed
-    record. Raises StaleRecord, which carries the stored record, after a lost race, and
-    IllegalTransition if the record cannot be claimed in its state.
+    has changed the approval or claimed it. In these two cases, and after too many tries, raises
+    StaleRecord, which contains the stored record. `planned` returns further fields for the claimed
+    record. Raises IllegalTransition if the record cannot be claimed in its state.
     """
 
     def claimed(current: A) -> Change[A]:
-        now = services.clock.now()  # the time of the written claim, not of a lost race
+        now = services.clock.now()  # read again for each try, because the lease begins with it
         lost = current is not record and current.lease_live(now)
         if current.grant != record.grant or lost:
             raise StaleRecord(current)
@@ -148,9 +149,10 @@ def claim(
 def redeem_and_intend(
     calls: WalletCalls, record: P, grant: Grant, interact_ref: str, blame: Blame, **changes: Any
 ) -> tuple[P, AccessToken | None]:
-    """Redeem a claimed approval (C7), and write the intent to pay with it (W6) and `changes`.
+    """Redeem a claimed approval (C7), and write the intent to pay with it (W6).
 
-    Returns the record and the token for the payment. If the token is None, the approval was kept or
+    `changes` are further fields for this write. Returns the record and the token for the payment.
+    The token is None if no payment can be made now: the approval was kept for another try, or is
     lost. Raises StaleRecord, IllegalTransition.
     """
     assert record.payer is not None
@@ -180,7 +182,7 @@ def redeem_and_intend(
 def keep_or_lose(
     calls: WalletCalls, record: P, grant: Grant, error: op.OpenPaymentsError, blame: Blame
 ) -> P:
-    """Keep an approval if the wallet's error is temporary; otherwise delete it."""
+    """Keep an approval for another try if the wallet's error is temporary; otherwise delete it."""
     kept = kept_until(calls.services, error, record.approve_until)
     if kept is None:
         return _lose(calls, record, grant, blame(record, Problem.APPROVAL_UNUSABLE, error))
@@ -237,11 +239,11 @@ def in_spite_of_stumbles(calls: WalletCalls, call: Callable[[], T]) -> T:
 
 
 def stumbled(error: op.OpenPaymentsError) -> bool:
-    """Return whether the error is temporary: the interact_ref may still be valid in another call.
+    """Return whether the error is temporary, so that the interact_ref may be valid in another call.
 
     An error is temporary if no answer came, or if the server failed, was busy or could not read our
     keys. If the interact_ref was redeemed and only the answer was lost, the server refuses the next
-    redemption. This refusal does no harm.
+    redemption, which does no harm.
     """
     if isinstance(error, op.Refused):
         return error.of_key or error.reason in (op.Reason.TOO_FAST, op.Reason.BUSY)

@@ -43,10 +43,10 @@ P = TypeVar("P", "Session", "Refund")  # the kinds of records that are paid
 
 # The time after W6 in which the payment may be sent. A process that continues later must not send.
 SEND_WITHIN: Final = timedelta(seconds=5)
-# The sending process has this long to see the money before reconciliation starts.
+# Reconciliation starts after this time, in which the sending process reads whether money arrived.
 CHECK_AFTER: Final = timedelta(seconds=5)
-# If a quote expires after the payment was created, but before the wallet sends it, the payment
-# fails.
+# A quote that expires within this time is replaced, because a payment fails if its quote expires
+# before the wallet sends the money.
 QUOTE_MARGIN: Final = timedelta(seconds=10)
 LIST_PAGES_MAX: Final = 3
 RECEIVER_AGAIN: Final = 0.5  # seconds until a rejected receiver is tried again
@@ -225,10 +225,11 @@ def _certain(
 def _refused(calls: WalletCalls, record: R, token: AccessToken, refused: op.Refused) -> Sent[R]:
     """Open the session again if the 4xx certainly means that no payment was made.
 
-    This is certain only if the wallet, asked by id and by list, shows no payment for this quote,
-    and the incoming payment shows no money (C8), because a hostile wallet could pay and hide the
-    payment. If money has arrived, it is returned as `seen`. If the outcome is in doubt and the
-    incoming payment is completed, the fence begins at once.
+    This is certain only under two conditions (C8). The wallet must show no payment for this quote,
+    by id and by list. The incoming payment must show no money, because a hostile wallet could pay
+    and hide the payment. Money that has arrived is returned as `seen`. If the outcome is in doubt
+    and the incoming payment is completed, the fence begins at once, which is the wait until it is
+    certain how much has arrived.
     """
     assert record.quote is not None
     assert record.customer is not None
@@ -265,9 +266,9 @@ def note_created(
 ) -> R:
     """Write that the instructed payment exists (W7); `payment` is its id, if known.
 
-    Changes by other processes are kept: after a lost race, W7 is applied to the stored record. If
-    the stored record no longer pays by this instruction, or is being closed, this raises
-    StaleRecord, which carries the stored record. `check_at` returns the time of the record's next
+    If another process has written the record first, W7 is applied to the stored record, so no
+    change is lost. Raises StaleRecord, which contains the stored record, if that record no longer
+    pays by this instruction or is being closed. `check_at` returns the time of the record's next
     check.
     """
 
@@ -292,9 +293,9 @@ def find_payment(
 ) -> OutgoingPayment | None:
     """Return the outgoing payment of this quote, or None if the wallet shows none.
 
-    The wallet is asked by id (Rafiki gives the payment the quote's id) and then by list. Raises
-    open_payments errors if the wallet cannot be asked. Then it is not known whether the payment
-    exists.
+    The payment is first read by the quote's id, because Rafiki gives both the same id, and is then
+    searched for in the list of payments. Raises open_payments errors if the wallet cannot be asked.
+    In that case, it is not known whether the payment exists.
     """
     try:
         return client.get_outgoing_payment(client.outgoing_payment_url(payer, quote), token)

@@ -1,6 +1,7 @@
 """Renew a mandate's token (M1 to M3) before it is used, or before the provider deletes it.
 
-No other module may rotate the token, because a rotation invalidates the old token everywhere.
+A mandate is a grant that outlives one payment: the refund budget. No other module may rotate the
+token, because a rotation invalidates the old token everywhere.
 domain/payment/mandate_transitions.py explains the order of the writes.
 """
 
@@ -34,7 +35,7 @@ _HEALED: Final = (MandateStatus.ACTIVE, MandateStatus.LOST, MandateStatus.REVOKE
 
 
 class NoToken(Exception):
-    """Report that no token can be used: it is being renewed or, if `gone`, it is lost."""
+    """Report that no token can be used: the token is being renewed or, if `gone`, is lost."""
 
     def __init__(self, *, gone: bool) -> None:
         super().__init__("the mandate has no token to use")
@@ -49,7 +50,7 @@ def of(services: Services, merchant_id: str) -> Mandate | None:
 def step(services: PayServices, mandate: Mandate, *, within: timedelta = DEADLINE) -> Mandate:
     """Renew the token if a renewal is due. Return the mandate as it is afterwards.
 
-    Raises StaleRecord after too many lost races.
+    Raises StaleRecord if other processes have changed the mandate too often meanwhile.
     """
     due = mandate.needed_at
     if due is None or services.clock.now() < due:
@@ -93,8 +94,7 @@ def rotate(calls: WalletCalls, mandate: Mandate) -> tuple[Mandate, AccessToken]:
         if refused.reason is not op.Reason.TOKEN_GONE:
             _unanswered(services, mandate, known)
             raise
-        # If no earlier rotation was left without a result, only the wallet can have ended the
-        # token.
+        # If each earlier rotation had an answer, only the wallet can have ended the token.
         _over(services, mandate, known, MandateEvent.LOST if unanswered else MandateEvent.REVOKED)
         raise NoToken(gone=True) from None
     except op.OpenPaymentsError:
@@ -118,7 +118,10 @@ def rotate(calls: WalletCalls, mandate: Mandate) -> tuple[Mandate, AccessToken]:
 
 
 def _started(services: Services, mandate: Mandate, known: str) -> tuple[Mandate, bool]:
-    """Write M1. Also return whether an earlier rotation is without a result. Raises NoToken."""
+    """Write that the rotation begins (M1). Raises NoToken.
+
+    Returns the mandate, and whether an earlier rotation had no answer.
+    """
     stood = False
 
     def started(current: Mandate) -> Change[Mandate]:
@@ -144,7 +147,7 @@ def _started(services: Services, mandate: Mandate, known: str) -> tuple[Mandate,
 
 
 def _unanswered(services: Services, mandate: Mandate, known: str) -> None:
-    """Write when to try again with the same token, because this rotation has no result."""
+    """Write when to try again with the same token, because this rotation decided nothing."""
 
     def later(current: Mandate) -> Change[Mandate] | None:
         if current.token != known or not current.active:
@@ -162,7 +165,7 @@ def _unanswered(services: Services, mandate: Mandate, known: str) -> None:
 
 
 def _over(services: Services, mandate: Mandate, known: str, event: MandateEvent) -> None:
-    """Write M3 if the token that was lost is still the stored one."""
+    """Write that the mandate has ended (M3), if the lost token is still the stored one."""
 
     def over(current: Mandate) -> Change[Mandate] | None:
         if current.token != known or not current.active:

@@ -19,11 +19,11 @@ from open_payments import errors as op
 
 R = TypeVar("R", bound=InFlight)
 
-# A resource server's answers for a missing resource (protocol.md section 7). A 404 can also come
-# from a proxy in between, so a 404 is believed only STRAY_404 after the expiry.
 READ: Final = "get_incoming_payment"
-# A payment of another client does not belong to the session either.
+# NOT_OURS means that another client has made the payment, so it is not the session's payment.
 NONE: Final = (op.Reason.NOT_FOUND, op.Reason.NOT_OURS)
+# A resource server answers 401 for a resource that does not exist (protocol.md section 7). A 404
+# can also come from a proxy in between, so a 404 is believed only STRAY_404 after the expiry.
 GONE: Final = 401
 STRAY_404: Final = timedelta(minutes=15)
 
@@ -46,9 +46,9 @@ def read(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
     """Read the incoming payment. Money that an earlier read has shown is included in any case.
 
     "Not found" after the expiry means that the incoming payment is unpaid, because providers delete
-    expired unpaid incoming payments. If money was seen before, "not found" means that it is closed,
-    but only from NEVER_CLOSED_AFTER after the session's expiry on. Raises open_payments errors; the
-    state of the incoming payment is then not known.
+    expired unpaid incoming payments. If an earlier read has shown money, "not found" means "closed"
+    once NEVER_CLOSED_AFTER has passed since the session's expiry, and before that it is an error.
+    Raises open_payments errors; the state of the incoming payment is then not known.
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
@@ -111,12 +111,12 @@ def enough(calls: WalletCalls, record: InFlight, received: int, *, ended: bool =
 
 
 def fence(calls: WalletCalls, record: R) -> tuple[R, IncomingPaymentState, bool]:
-    """Take one step of the fence. Once the record is closing, only received money decides.
+    """Take one step of the fence: close the incoming payment, or read it after the wait.
 
     Returns the record, the state of its incoming payment, and whether this state decides the
     record. The state decides if it shows enough money, or if the read began at least FENCE after
-    the close. If it decides and shows no money, the returned record is already disproved. Raises
-    open_payments errors, StaleRecord, IllegalTransition.
+    the close. If a deciding state shows no money, the returned record is open for another payment
+    (PAYMENT_DISPROVED). Raises open_payments errors, StaleRecord, IllegalTransition.
     """
     services = calls.services
     seen = read_and_close(calls, record) if record.closed_at is None else read(calls, record)

@@ -1,4 +1,8 @@
-"""Decide when the wallets of a payment in flight are asked, and when the wait for it ends."""
+"""Decide when the wallets of a payment in flight are asked, and when the wait for it ends.
+
+After the wait comes the fence: the incoming payment is closed and, FENCE later, read once more, so
+that it is certain how much has arrived (domain/session/transitions.py).
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,8 @@ HUNG: Final = timedelta(seconds=3)
 # doubt so far, within these bounds.
 HUNG_LEAST: Final = timedelta(minutes=1)
 HUNG_MOST: Final = timedelta(hours=1)
-# Covers differences between the clocks of the servers that check the expiry of a quote or an
-# incoming payment, and packets that are still under way (domain/session/transitions.py, the fence).
+# The wait ends this long after an expiry. This covers differences between the clocks of the servers
+# that check the expiry, and packets of money that are still under way.
 WAIT_MARGIN: Final = timedelta(seconds=30)
 # A quote without an expiry holds a session for this long after the payment was sent.
 ENDLESS_QUOTE: Final = timedelta(minutes=10)
@@ -29,7 +33,8 @@ BACKOFF: Final = (2, 2, 2, 3, 5, 8, 13, 20, 30, 50)
 # A payment that is undecided for this long is shown to the merchant, and checked only at this
 # interval.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
-CHECKS_AN_HOUR: Final = 80  # if no payment was sent, checks measure the time in doubt
+# About the number of checks in one hour, which measures the time in doubt if no payment was sent.
+CHECKS_AN_HOUR: Final = 80
 
 
 def due(record: InFlight, now: datetime) -> bool:
@@ -39,7 +44,10 @@ def due(record: InFlight, now: datetime) -> bool:
 
 
 def may_ask(record: InFlight, now: datetime, within: timedelta) -> bool:
-    """Return whether to ask the payer's wallet now: its pause is over, and `within` leaves time."""
+    """Return whether the payer's wallet may be asked now.
+
+    The pause after a time-out must be over, and the time `within` must be positive.
+    """
     rested = record.hung_until is None or now >= record.hung_until
     return rested and within > timedelta(0)
 
@@ -72,7 +80,7 @@ def start_closing(services: Services, record: R) -> R:
 
 
 def wait_until(record: InFlight) -> datetime:
-    """Return the time from which no payment of this instruction can begin.
+    """Return the time from which no payment of this instruction can begin any more.
 
     The time is a margin after the quote or the incoming payment expires, whichever expires first.
     Once a part of the money has arrived, the rest can arrive until the incoming payment expires.

@@ -1,7 +1,7 @@
-"""Seal and open a record's secrets: the pending grant and the access token.
+"""Seal (encrypt) and open (decrypt) a record's secrets: the pending grant and the access token.
 
-Each secret is sealed for its table, its record's id and its field's name, and cannot be decrypted
-in any other place.
+The encryption binds each secret to its table, its record's id and its field's name. A secret that
+is copied to another place cannot be decrypted there.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Grant:
     def proof(self, record_id: str, use: Proof) -> str:
         """Return a proof of 128 bits that only a holder of the nonce can make.
 
-        Each approval has another nonce, so its proofs are different, too.
+        Each approval has its own nonce, and therefore its own proofs.
         """
         text = f"{use.value}\n{record_id}".encode()
         return hmac.digest(self.client_nonce.encode(), text, "sha256")[:16].hex()

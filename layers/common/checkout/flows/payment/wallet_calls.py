@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WalletCalls:
-    """One visit to the wallets of a payment, within one deadline for all its calls."""
+    """A series of calls to the wallets of one payment, with one deadline for all calls."""
 
     services: PayServices
     merchant: Merchant
@@ -32,12 +32,12 @@ class WalletCalls:
         return cls(services, merchant, client, deadline)
 
     def of(self, merchant: Merchant) -> WalletCalls:
-        """Return a visit signing as `merchant`, with the same deadline. Raises Unavailable."""
+        """Return a series that signs as `merchant`, with the same deadline. Raises Unavailable."""
         client = self.services.wallets.client(merchant, deadline=self.deadline)
         return replace(self, merchant=merchant, client=client)
 
     def within(self, time: timedelta) -> WalletCalls:
-        """Return the visit with a deadline that is `time` from now. Raises Unavailable."""
+        """Return a series with a deadline that is `time` from now. Raises Unavailable."""
         return WalletCalls.begin(self.services, self.merchant, within=time)
 
     def at_merchant(self, call: Callable[[AccessToken], T]) -> T:

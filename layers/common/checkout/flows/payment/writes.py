@@ -35,7 +35,8 @@ def move(services: Services, record: R, event: StrEnum, **changes: Any) -> R:
 
     `changes` are the fields that the event sets, and a `note` for the history. Returns the record
     as written. Raises IllegalTransition if the table has no such row or the row's condition does
-    not hold, and StaleRecord if another writer came first. After an error nothing was written.
+    not hold, and StaleRecord if another process has written the record first. After an error,
+    nothing was written.
     """
     return commit(services, change(services, record, event, **changes))
 
@@ -56,10 +57,12 @@ def write_decided(
     decide: Callable[[R], Change[R] | None],
     reserve: Reserve[R] | None = None,
 ) -> R:
-    """Write the change that `decide` returns; after a lost race, decide on the stored record.
+    """Write the change that `decide` returns.
 
-    Returns the record as written, or unchanged if `decide` returns None. Raises StaleRecord after
-    TRIES lost races, KeyHeld as `commit` does, and what `decide` raises.
+    If another process has written the record first, `decide` is called again with the stored
+    record, up to TRIES times in all. Returns the record as written, or unchanged if `decide`
+    returns None. Raises StaleRecord after the last try, KeyHeld as `commit` does, and what `decide`
+    raises.
     """
     for _ in range(TRIES):
         decided = decide(record)
@@ -83,9 +86,9 @@ def commit(
 ) -> R:
     """Write `change` and its webhook events in one transaction; enqueue delivery and clean-up.
 
-    If given, these are written in the same transaction: the record that `reserve` makes of the
-    result, a new `refund` with its event, a change of another record (`also`), and the increase of
-    an `allowance`. Raises StaleRecord, AllowanceUsed, and KeyHeld if the key of the record from
+    The same transaction writes these, if given: the record that `reserve` makes of the result, a
+    new `refund` with its event, a change of another record (`also`), and the increase of an
+    `allowance`. Raises StaleRecord, AllowanceUsed, and KeyHeld if the key of the record from
     `reserve` is taken.
     """
     listeners = _listeners(services, change.after.merchant)
@@ -114,7 +117,7 @@ def commit(
 def _webhook_event(
     services: Services, change: Change[R], listeners: Listeners
 ) -> WebhookEvent | None:
-    """Return the event that the table names for this change, if an endpoint wants it."""
+    """Return the event that the table names for this change, if it is to be made (`_wanted`)."""
     if change.webhook is None or not _wanted(change.webhook, listeners):
         return None
     event_id = new_event_id(services.random_bytes)
@@ -126,7 +129,7 @@ def _webhook_event(
 def _beside(
     services: Services, change: Change[R], new: Refund | None, listeners: Listeners
 ) -> WebhookEvent | None:
-    """Return the second event of this change, or of the `new` refund, if an endpoint wants it.
+    """Return the second event of this change, or of the `new` refund, if it is to be made.
 
     The second event of a refund is about the charge of its session, because the charge shows the
     refund's amount from the request on. There is no such event if the session was deleted at the
@@ -152,7 +155,7 @@ def _beside(
 
 
 def _created(services: Services, refund: Refund, listeners: Listeners) -> WebhookEvent | None:
-    """Return the event of a new refund, if an endpoint wants it."""
+    """Return the event of a new refund, if an endpoint has requested it."""
     if not _wanted(REFUND_CREATED, listeners):
         return None
     event_id = new_event_id(services.random_bytes)
@@ -166,7 +169,10 @@ def _wanted(event_type: str, listeners: Listeners) -> bool:
 
 
 def _listeners(services: Services, merchant_id: str) -> Listeners:
-    """Return a function that counts the endpoints for an event type. It reads the merchant once."""
+    """Return a function that counts the endpoints that an event type is sent to.
+
+    The function reads the merchant only at its first call.
+    """
 
     @cache
     def endpoints() -> tuple[Endpoint, ...]:

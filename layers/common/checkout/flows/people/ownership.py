@@ -1,10 +1,14 @@
 """Prove that a person who has signed up owns the wallet: they approve a grant at the wallet.
 
-The grant only allows reading that wallet's payments. It is canceled at once, because only its
-approval is needed. The approval proves the ownership for these reasons: the authorization server is
-the one that the wallet address document names, the grant contains the exact wallet address, the
-callback has a hash that only this authorization server can make, and the callback must come from
-the browser that began. After the proof, the wallet belongs to the merchant, who can then sell.
+The grant only allows reading that wallet's payments, and is canceled at once, because only its
+approval is needed. The approval proves the ownership for these reasons:
+
+- the authorization server is the one in the wallet address document
+- the grant contains the exact wallet address
+- the callback has a hash that only this authorization server can make
+- the callback must come from the browser in which the proof was begun
+
+After the proof, the wallet belongs to the merchant, who can then sell.
 Source: RFC 9635, sections 4.2.1 and 4.2.3.
 """
 
@@ -62,7 +66,7 @@ def waits(merchant: Merchant) -> bool:
 
 
 def begin(services: DashboardServices, actor: Actor, *, browser: str, client: str) -> ProofRequest:
-    """Request the approval at the merchant's wallet. The same `browser` must return from there.
+    """Request the approval at the merchant's wallet. The callback must come from this `browser`.
 
     Raise MerchantWalletError, RateLimited, Conflict, and MemberUnexpectedState if there is nothing
     to prove.
@@ -144,7 +148,7 @@ def take_wallet(services: DashboardServices, merchant: Merchant) -> None:
 
 
 def _proven(merchant: Merchant) -> dict[str, Any]:
-    """Return the fields of a merchant who has proved the wallet, and so may sell."""
+    """Return the fields of a merchant who has proved the ownership, and may therefore sell."""
     if not waits(merchant):
         raise MemberUnexpectedState(_DONE)
     return {"suspended": None, "ownership": Ownership.PROVEN}

@@ -1,11 +1,11 @@
 """A merchant's people: invite people by a link, change members' roles, revoke members.
 
 An invitation ends when its sender loses the right to invite. API keys that a former owner created
-still work, because servers depend on these keys, but the keys are shown to the owners until an
-owner has replaced or revoked them. The first member must be an owner, and the last owner cannot be
-removed. So if there are members, at least one of them is an owner with a passkey who can manage the
+still work, because servers depend on these keys. The dashboard shows such keys to the owners until
+an owner has replaced or revoked them. The first member must be an owner, and the last owner cannot
+be removed. So if there are members, one of them is an owner with a passkey who can manage the
 others, and the merchant can end the sign-in with API keys. The plain text of a link's token is only
-in the return value of the call that created it.
+in the return value of the call that created the link.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def change_role(services: DashboardServices, actor: Actor, member_id: str, role:
 def limit_refunds(
     services: DashboardServices, actor: Actor, member: Member, cap: RefundCap | None
 ) -> None:
-    """Limit a member's refunds to `cap`, from their next request on; None forbids them.
+    """Limit a member's refunds to `cap`, from their next request on; None forbids refunds.
 
     Raise MemberUnexpectedState, Conflict.
     """
@@ -241,9 +241,10 @@ def revoke(services: DashboardServices, actor: Actor, member_id: str) -> None:
 
 
 def inviter_owns(services: DashboardServices, invitation: Invitation) -> Member | bool:
-    """Return whether an invitation's sender may still invite; for a member who may, the member.
+    """Return whether an invitation's sender may still invite.
 
-    The operator may always invite. A key may invite while it is valid and can sign in as an owner.
+    If the sender is a member who may invite, return this member instead of True. The operator may
+    always invite. A key may invite while it is valid and can sign in as an owner.
     """
     inviter = invitation.invited_by
     if inviter == OPERATOR:
@@ -261,7 +262,7 @@ def left_keys(
     keys: Sequence[ApiKey],
     members: Sequence[Member] | None = None,
 ) -> tuple[tuple[ApiKey, Member], ...]:
-    """Return the valid keys that have more rights than their makers have now, with the makers.
+    """Return the valid keys with a right that their maker can no longer give, with the makers.
 
     `members` are the merchant's members if the caller has already read them.
     """
@@ -279,7 +280,10 @@ def _gives(maker: Member, key: ApiKey) -> bool:
 
 
 def _end_invitations(services: DashboardServices, inviter: str, actor: Actor) -> None:
-    """End a former owner's open invitations. Invitations missed here are refused when used."""
+    """End a former owner's open invitations.
+
+    The index can be out of date. An invitation that is missed here is refused when it is used.
+    """
     now = services.clock.now()
     for each in services.people.invitations_of(actor.merchant):
         if each.invited_by == inviter and each.open_at(now):
@@ -290,8 +294,8 @@ def _end_invitations(services: DashboardServices, inviter: str, actor: Actor) ->
 def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: bool) -> None:
     """Allow or stop signing in to the dashboard with API keys. Stopping signs out every key.
 
-    The keys are written even if nothing changes, because this repairs a key that was created during
-    an earlier change. Raise Conflict, and MemberUnexpectedState if no owner has a passkey.
+    The keys are written even if the setting does not change, which corrects a key that was created
+    during an earlier change. Raise Conflict, and MemberUnexpectedState if no owner has a passkey.
     """
     members = services.people.members_of(actor.merchant)
     if not allowed and not any(each.owns for each in members):
@@ -306,7 +310,10 @@ def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: boo
 
 
 def _write(services: DashboardServices, before: Member, after: Member) -> None:
-    """Write the next version of a member. The last owner cannot lose this role."""
+    """Write the next version of a member. Raise MemberUnexpectedState if nobody would be an owner.
+
+    Raise Conflict if the people have changed since they were read.
+    """
     kept = None
     if before.owns and not after.owns:
         others = services.people.members_of(before.merchant)

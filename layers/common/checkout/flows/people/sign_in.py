@@ -1,4 +1,4 @@
-"""Sign a browser in to the dashboard with an API key or a passkey, and recognise its cookie.
+"""Sign a browser in to the dashboard with an API key or a passkey, and recognize its cookie.
 
 Only a hash of the cookie's token is stored. Each request also reads the record of the key or member
 that signed in, so revoking a key or member ends all its sign-ins. The error for a rejected API key
@@ -6,8 +6,9 @@ does not show whether the key ever existed.
 
 Joining by an invitation and signing in with a passkey take two steps: the browser requests a
 challenge, and then returns it signed. A challenge is bound to the browser's cookie and to one
-purpose. It lasts five minutes, and works only once because it is removed from the store before
-anything is verified. A sign-in needs no user name, because the passkey names its member.
+purpose, and lasts five minutes. A challenge works only once, because it is removed from the store
+before anything is verified. A sign-in needs no user name, because the passkey contains the member's
+id.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def is_token(value: str | None) -> bool:
 def form_token(token: str) -> str:
     """Return the token that proves that a form was made for the browser with this cookie.
 
-    This token is derived from the cookie's token, which another site can neither read nor set.
+    The returned token is derived from the cookie's token, which another site cannot read or set.
     """
     return hmac.new(token.encode(), b"dashboard form", hashlib.sha256).hexdigest()
 
@@ -180,7 +181,7 @@ def invitation_of(
 
 
 def begin_joining(services: DashboardServices, token: str, *, browser: str, client: str) -> str:
-    """Return the options for a new passkey, as JSON. Raise as `invitation_of` does."""
+    """Return the browser's options for creating a passkey, as JSON. Raise as `invitation_of`."""
     invitation = invitation_of(services, token, client=client)
     challenge = new_challenge(services, browser, invitation.id, client)
     return services.passkeys.creation_options(invitation.member, invitation.name, challenge)

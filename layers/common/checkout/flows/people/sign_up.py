@@ -40,10 +40,10 @@ class Found:
 
 
 def admitted(services: DashboardServices, token: str | None, *, client: str) -> Invitation | None:
-    """Return the invitation that this link's token names, or None if anyone can sign up.
+    """Return the invitation with this link's token, or None without a token.
 
-    Raise ResourceMissing if sign-up is closed or if a necessary invitation is missing, and
-    RateLimited after many wrong links.
+    Raise ResourceMissing if nobody can sign up, if the invitation is not valid, or if an invitation
+    is necessary and there is no token. Raise RateLimited after many wrong links.
     """
     if services.sign_up is SignUp.CLOSED or (services.sign_up is SignUp.INVITATION and not token):
         raise ResourceMissing("Shops are set up by the operator here.")
@@ -139,7 +139,7 @@ def _purpose(invitation: Invitation | None) -> str:
 def _member_id(invitation: Invitation | None, challenge: bytes) -> str:
     """Return the member's id for the passkey, from the invitation or derived from the challenge.
 
-    Because the id can be derived again, nothing is stored for an unfinished sign-up.
+    Both steps of a sign-up derive the same id, so nothing is stored for an unfinished sign-up.
     """
     return invitation.member if invitation else new_member_id(partial(_derived, challenge))
 

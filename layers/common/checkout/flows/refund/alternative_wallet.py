@@ -1,8 +1,8 @@
 """Ask the customer of a refund for another wallet, by a link that the merchant sends.
 
-This helps if the customer's wallet no longer exists or refuses the refund. No function of this
-module moves money: the merchant has to approve the refund to the new wallet like any other refund
-(domain/refund/transitions.py). Only a hash of the link is stored.
+The link is useful if the customer's wallet no longer exists or refuses the refund. No function of
+this module moves money: the merchant has to approve the refund to the new wallet like any other
+refund (domain/refund/transitions.py). Only a hash of the link is stored.
 """
 
 from __future__ import annotations

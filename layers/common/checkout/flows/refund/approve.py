@@ -1,7 +1,8 @@
 """Approve a refund in the merchant's own wallet, and send it once (R2).
 
-Safety depends on the order of the writes: the claim is written before the interact_ref is redeemed,
-and R2 before the one call that moves money (domain/refund/transitions.py).
+Safety depends on the order of the writes (domain/refund/transitions.py). The claim of the approval
+is written before its interact_ref is redeemed. The intent to pay (R2) is written before the one
+call that moves money.
 """
 
 from __future__ import annotations
@@ -51,11 +52,12 @@ LOOKS: Final = 4  # reads of both wallets, a second apart, while the merchant wa
 
 
 def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
-    """Request the price and the merchant's approval; return the refund with its price and page.
+    """Request the price and the merchant's approval.
 
-    If the token of a refund that was sent is lost, the approval only allows reading the payment. If
-    the refund was waiting to be paid from the refund budget, it now waits for this approval
-    instead.
+    Returns the refund with its price and the URL of the wallet's page where the merchant approves.
+    If the refund was sent and the token that reads its payment is lost, the approval only allows
+    reading. If the refund was waiting to be paid from the refund budget, it now waits for this
+    approval instead.
 
     Raises ResourceMissing, PermissionMissing as `request.require_own` does, RefundUnexpectedState,
     WalletUnreachable, WalletInvalid, WalletUnavailable, MerchantWalletError,
@@ -122,10 +124,10 @@ def own_wallet(merchant: Merchant) -> WalletAddress:
 
 
 def price(calls: WalletCalls, refund: Refund, payer: WalletAddress) -> tuple[dict[str, Any], Quote]:
-    """Create the customer's incoming payment and the quote (C1 to C3); return both as fields.
+    """Create the customer's incoming payment and the quote (C1 to C3).
 
-    Raises WalletUnreachable, WalletInvalid, WalletUnavailable, MerchantWalletError,
-    AmountTooSmallForWallet.
+    Returns the refund's fields that store both, and the quote. Raises WalletUnreachable,
+    WalletInvalid, WalletUnavailable, MerchantWalletError, AmountTooSmallForWallet.
     """
     try:
         customer = calls.client.get_wallet_address(refund.wallet)
@@ -226,7 +228,10 @@ def _pay(calls: WalletCalls, refund: Refund, grant: sealed.Grant, interact_ref: 
 
 
 def send(calls: WalletCalls, refund: Refund, token: AccessToken) -> Refund:
-    """Send the payment once (C6), and look for it at both wallets. A refusal decides nothing."""
+    """Send the payment once (C6), and look for it at both wallets.
+
+    If the wallet answers with an error, only these looks decide whether the payment was made.
+    """
     try:
         payment = instruct.send_once(calls, refund, token)
     except instruct.NothingSent as nothing:
@@ -234,7 +239,7 @@ def send(calls: WalletCalls, refund: Refund, token: AccessToken) -> Refund:
         note = f"{problem}: {nothing.why}"
         return nothing_sent(calls.services, refund, problem, note=note)
     except op.OpenPaymentsError:
-        return reconcile.look(calls, refund)  # nothing it answers is believed
+        return reconcile.look(calls, refund)  # no error proves that nothing was paid
     event = RefundEvent.PAYMENT_CREATED
     refund = move(calls.services, refund, event, outgoing_payment=payment.id)
     return await_money(calls, refund)
@@ -276,7 +281,7 @@ def _blame(
 ) -> tuple[str, dict[str, Any]]:
     """Return the note on a problem of the merchant's wallet, and the refund's field for it.
 
-    The field of a refund that is under way is not changed.
+    If the refund's payment is in flight, no field is returned.
     """
     if problem is Problem.WALLET_UNREACHABLE:
         return RefundProblem.MERCHANT_WALLET_ERROR.value, {}

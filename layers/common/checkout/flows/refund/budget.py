@@ -1,7 +1,8 @@
-"""The refund budget: approve it in the merchant's own wallet, and pay refunds from it.
+"""The refund budget: an amount a month from which refunds are paid without a person's approval.
 
+The merchant approves the budget in their own wallet. The budget's record is a mandate.
 domain/payment/mandate_transitions.py explains the order of the budget's writes, and
-domain/refund/transitions.py the order of a refund's writes.
+domain/refund/transitions.py explains the order of a refund's writes.
 """
 
 from __future__ import annotations
@@ -53,16 +54,17 @@ from open_payments import errors as op
 from open_payments.interaction import Interval, Limits
 from open_payments.models import AccessToken, Amount, Quote
 
-# Approve
+# Approve the budget
 
 
 def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_MARGIN) -> Mandate:
-    """Request an approval of `amount` minor units a month. Return the mandate with its page.
+    """Request an approval of `amount` minor units a month.
 
-    `margin` is how much more than its amount a refund may cost when nobody approves the refund. The
-    margin applies once this budget is approved. Until then, the present budget remains in use.
-    Raises AmountTooSmall, AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState,
-    MerchantUnproven, MerchantSuspended, MerchantWalletError.
+    Returns the mandate with the URL of the wallet's page where the merchant approves. `margin` is
+    how much more than its amount a refund may cost if nobody approves the refund. The margin
+    applies once this budget is approved. Until then, the present budget remains in use. Raises
+    AmountTooSmall, AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState, MerchantUnproven,
+    MerchantSuspended, MerchantWalletError.
     """
     value = budget_request.in_wallet(key, amount).value
     merchant = merchants.get(services.merchants, key.merchant)
@@ -109,7 +111,7 @@ def limits_of(terms: Terms) -> Limits:
 
 
 def _terms(mandate: Mandate, merchant: Merchant, value: int, services: PayServices) -> Terms:
-    """Return the requested terms. For the same wallet, the budget's months and sums continue."""
+    """Return the requested terms. For the same wallet, the months and the sum spent continue."""
     payer = own_wallet(merchant)
     before = mandate.terms
     same = before is not None and before.payer.id == payer.id and before.limit.is_of(payer)
@@ -144,7 +146,7 @@ def finish(
         mandate = approval.claim(services, mandate)
     except StaleRecord as stale:  # another approval was requested or given
         return CallbackResult(stale.current)
-    except IllegalTransition as illegal:  # another request redeems it, or this one is too late
+    except IllegalTransition as illegal:  # another request redeems the approval, or it has ended
         return CallbackResult(illegal.record)
     waiting = mandate.grant
     mandate = _redeemed(calls, mandate, grant, interact_ref)
@@ -218,8 +220,8 @@ def _not_redeemed(
 def _still_claimed(current: Mandate, claimed: Mandate) -> bool:
     """Return whether the approval is still the one that this request has claimed.
 
-    If another request has claimed it or requested another approval meanwhile, that request cancels
-    the grant that is replaced.
+    If another request has claimed the approval meanwhile, or has requested another approval, that
+    request cancels the grant that is replaced.
     """
     return current.grant == claimed.grant and current.lease_until == claimed.lease_until
 
@@ -235,11 +237,11 @@ def _cancel(services: PayServices, mandate: Mandate) -> None:
     approval.cancel(calls, terms.payer.auth_server, grant)
 
 
-# Pay from it
+# Pay from the budget
 
 
 def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
-    """Pay a refund from the budget, because a person has confirmed it. Return the refund.
+    """Pay a refund from the budget, after a person has confirmed its price. Return the refund.
 
     The refund is paid only if it costs no more than the price that was shown. Raises
     ResourceMissing, and RefundUnexpectedState, also if the price was not requested yet.
@@ -278,10 +280,11 @@ def pay_now(services: PayServices, refund: Refund) -> Refund:
 def pay(
     services: PayServices, refund: Refund, *, shown: bool = False, within: timedelta = DEADLINE
 ) -> Refund:
-    """Pay a refund from the budget if it is due. If it does not fit, it waits for an approval.
+    """Pay a refund from the budget, if it is due.
 
-    `shown` means that a person has seen and confirmed the stored price. Raises IllegalTransition,
-    and StaleRecord after a lost race.
+    A refund that does not fit into the budget waits for an approval. `shown` means that a person
+    has seen and confirmed the stored price. Raises IllegalTransition, and StaleRecord if another
+    process has written the refund first.
     """
     now = services.clock.now()
     if refund.budget_at is None or now < refund.budget_at:
@@ -309,7 +312,7 @@ def pay(
 
 
 class _Passed(Exception):
-    """Report that a refund is not paid from the budget; `fields` have its price if known."""
+    """Report that a refund is not paid from the budget. `fields` contain its price, if known."""
 
     def __init__(self, problem: RefundProblem, fields: dict[str, Any]) -> None:
         super().__init__(problem)
@@ -334,9 +337,9 @@ def _intended(
 def _most(refund: Refund, mandate: Mandate) -> int:
     """Return the most that a refund may cost when nobody approves it.
 
-    The result is in units of the merchant's wallet. It depends on the refund's amount and on the
-    margin, and not on the quote that the customer's wallet gave for the sale, because that wallet
-    is not trusted. The price that is compared with it comes from the merchant's own wallet.
+    The result is in units of the merchant's wallet, and depends on the refund's amount and on the
+    margin. The quote that the customer's wallet gave for the sale is not used, because that wallet
+    is not trusted. The price that is compared with the result comes from the merchant's own wallet.
     """
     assert mandate.terms is not None
     most = mandate.terms.margin.most(refund.cost.value)
@@ -346,8 +349,9 @@ def _most(refund: Refund, mandate: Mandate) -> int:
 def _price(
     calls: WalletCalls, refund: Refund, mandate: Mandate, *, shown: bool
 ) -> tuple[dict[str, Any], Quote]:
-    """Return the quote and its fields: the one that was shown if it is still valid, or a new one.
+    """Return the quote and the refund's fields that store it.
 
+    If a quote was shown to a person and is still valid, it is used; otherwise a new one is created.
     Raises _Passed, and as `approve.price` and `instruct.usable_quote` do.
     """
     assert mandate.terms is not None
@@ -371,10 +375,10 @@ def _price(
 
 
 def _beyond(refund: Refund, debit: Amount) -> Allowance | None:
-    """Return the allowance for what the refund costs beyond its amount.
+    """Return the refund's cost beyond its amount, to be added to the requesting actor's daily sum.
 
-    The allowance is in minor units, rounded up. The amount itself was counted when the refund was
-    requested. Returns None if the requesting actor has no daily limit, or the cost is not higher
+    The cost is in minor units, rounded up. The amount itself was added when the refund was
+    requested. Returns None if the requesting actor has no daily limit, or if the cost is not higher
     than the amount.
     """
     more = -(-(debit.value - refund.cost.value) * refund.amount // refund.cost.value)
@@ -441,13 +445,13 @@ def _fits(mandate: Mandate, debit: Amount, merchant: Merchant, now: datetime) ->
 
 
 def _passed(services: PayServices, refund: Refund, problem: RefundProblem, **fields: Any) -> Refund:
-    """Make the refund wait for an approval. `fields` have its price if it is known."""
+    """Make the refund wait for an approval. `fields` contain its price, if known."""
     note = problem.value
     return move(services, refund, RefundEvent.BUDGET_PASSED, note=note, problem=problem, **fields)
 
 
 def _waits(services: PayServices, refund: Refund, problem: RefundProblem | None) -> Refund:
-    """Schedule another try; after a day and a half, make the refund wait for an approval."""
+    """Schedule another try; after the last try, make the refund wait for an approval."""
     tries = refund.budget_tries
     if tries >= len(AGAIN_AFTER):
         return _passed(services, refund, problem or RefundProblem.MERCHANT_WALLET_ERROR)

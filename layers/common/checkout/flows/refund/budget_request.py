@@ -77,7 +77,7 @@ def in_wallet(key: Actor, amount: int) -> Amount:
 
 
 def begun(services: Services, key: Actor) -> Mandate:
-    """Return the merchant's budget. If there is none, store a new one without a request."""
+    """Return the merchant's budget. If there is none, store one that has no amount yet."""
     now = services.clock.now()
     return find(services, key) or services.mandates.begin(
         Mandate(

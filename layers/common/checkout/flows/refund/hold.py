@@ -1,9 +1,9 @@
 """Hold the refunds of restored tables, for the operator (H of domain/refund/transitions.py).
 
-Restored tables lack what was written after the moment that they were restored to. A refund that has
-not ended in them may have been paid since then. Nobody but the merchant can find this out, because
-the quote of such a payment is not in the tables. So each refund waits until a person approves it
-again.
+Tables that were restored to an earlier moment lack everything that was written after it. A refund
+that has not ended in these tables may have been paid since then. Only the merchant can find this
+out, because the quote of such a payment is not in the tables. So each of these refunds is held: it
+waits until a person approves it again.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ class Report:
 
 
 def hold_all(services: Services, records: DynamoRecords) -> Report:
-    """Hold each refund that has not ended. It can be run again, and beside other requests.
+    """Hold each refund that has not ended.
 
-    Raises `errors.Unavailable`; then the next run continues.
+    The function can run again, and at the same time as other requests. Raises `errors.Unavailable`;
+    a new run then holds the rest.
     """
     report = Report()
     for refund in records.refunds():
@@ -56,11 +57,13 @@ def hold_all(services: Services, records: DynamoRecords) -> Report:
 def hold(services: Services, refund: Refund) -> Refund:
     """Hold the refund, unless it has ended or is held already. Return it as stored.
 
-    Raises StaleRecord after too many lost races, and while an approval is being redeemed.
+    Raises StaleRecord if other processes have changed the refund too often, or while an approval is
+    being redeemed.
     """
 
     def held(current: Refund) -> Change[Refund] | None:
-        # What a person has approved after it was held may be in a later copy, as a plan.
+        # A held refund with a plan to pay from the budget is held again. A person made this plan
+        # after the first hold, so if the tables were restored again, the refund may have been paid.
         if current.terminal or (current.held_at is not None and current.budget_at is None):
             return None
         return change(services, current, RefundEvent.HELD, held_at=services.clock.now())

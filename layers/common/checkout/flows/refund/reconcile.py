@@ -1,4 +1,6 @@
-"""Decide the result of a refund that may have been sent (R3), and renew its token for reading.
+"""Decide the result of a refund that may have been sent (R3), by reading both wallets.
+
+If the token that reads the payment has ended, this module renews the token (M).
 
 Every write is conditional, so the merchant's page and the sweep can check a refund at the same
 time. If a wallet does not answer, nothing is decided.
@@ -35,8 +37,8 @@ from open_payments.models import AccessToken, OutgoingPayment
 from open_payments.protocol import Access
 
 DEADLINE: Final = timedelta(seconds=10)
-# A token that ends within this time is renewed first, because it may end before the wallet reads
-# it.
+# A token that ends within this time is renewed before use, because it may end before the wallet
+# has received the request.
 TOKEN_MARGIN: Final = timedelta(seconds=30)
 LIST_PAGE: Final = 100
 LIST_PAGES_MAX: Final = 10
@@ -54,9 +56,9 @@ class Own:
 
 
 def step(services: PayServices, refund: Refund, *, within: timedelta = DEADLINE) -> Refund:
-    """Look once if a look is due; cancel a refund that was not approved in time.
+    """Look at both wallets once, if this is due. Cancel a refund that was not approved in time.
 
-    Raises StaleRecord after a lost race.
+    Raises StaleRecord if another process has written the refund first.
     """
     now = services.clock.now()
     if refund.status is RefundStatus.NEEDS_APPROVAL:
@@ -75,7 +77,10 @@ def _unapproved(services: Services, refund: Refund, now: datetime) -> Refund:
 
 
 def look(calls: WalletCalls, refund: Refund) -> Refund:
-    """Ask both wallets, and write what they show. Raises StaleRecord after a lost race."""
+    """Ask both wallets, and write what they show.
+
+    Raises StaleRecord if another process has written the refund first.
+    """
     services = calls.services
     try:
         refund = move(services, refund, RefundEvent.CHECKED, **_next(services, refund))
@@ -185,7 +190,7 @@ def _with_budget(calls: WalletCalls, refund: Refund) -> Own:
                 raise
         _, token = mandates.rotate(calls, mandate)
     except mandates.NoToken as no_token:
-        if no_token.gone:  # a merchant's approval is needed for reading
+        if no_token.gone:  # the payment can be read only after another approval
             _lost(services, refund, lambda current: bool(current.by_budget))
         raise CannotTell from None
     return _find(calls, refund, token)
@@ -237,9 +242,9 @@ def _lost(services: Services, refund: Refund, still: Callable[[Refund], bool]) -
 def _find(calls: WalletCalls, refund: Refund, token: AccessToken) -> Own:
     """Find the payment of the refund's quote, by id and by list.
 
-    "Not found" is believed only in the form that the merchant's own provider uses. The answer that
-    another client made the payment does not mean "not found", because that client was an earlier
-    client of the same merchant. Raises CannotTell, open_payments errors.
+    "Not found" is believed only with the status 401, which the merchant's own provider uses. If the
+    wallet answers that another client made the payment, this does not mean "not found", because
+    that client was an earlier client of the same merchant. Raises CannotTell, open_payments errors.
     """
     assert refund.payer is not None
     assert refund.quote is not None
@@ -256,7 +261,7 @@ def _find(calls: WalletCalls, refund: Refund, token: AccessToken) -> Own:
             raise CannotTell
         return Own(payment)
     if refund.outgoing_payment is not None:
-        raise CannotTell  # the payment was seen before
+        raise CannotTell  # the payment was seen before, so this "not found" is wrong
     cursor: str | None = None
     for _ in range(LIST_PAGES_MAX):
         found, cursor = client.list_outgoing_payments(payer, token, first=LIST_PAGE, cursor=cursor)

@@ -57,10 +57,11 @@ _MISSING: Final = "No such refund. Compare its id, and use a key of the same mer
 class NewRefund:
     """A merchant's request. `amount` is in minor units; None means all that can be refunded.
 
-    A `mode` of None means AS_PAID if the customer's debit is known, otherwise AT_COST. `wallet` is
-    a wallet other than the payer's. With `by_budget`, the refund is paid from the refund budget
-    without an approval, if it fits into the budget. With `elsewhere`, nothing is sent; the record
-    only notes how the merchant has paid the customer back by other means.
+    A `mode` of None means AS_PAID (the customer gets back what they paid) if the customer's debit
+    is known, otherwise AT_COST. `wallet` is a wallet other than the payer's. With `by_budget`, the
+    refund is paid from the refund budget without an approval, if it fits into the budget. With
+    `elsewhere`, nothing is sent; the record only notes how the merchant has paid the customer back
+    by other means.
     """
 
     session: str
@@ -81,7 +82,7 @@ def create(
     The record that `reserve` makes is written together with the refund. Raises ResourceMissing,
     SessionUnexpectedState, PaymentInProgress, AmountTooLarge, AmountTooSmall,
     AmountNotRepresentable, ParameterMissing, ParameterInvalid, RefundUnexpectedState, SessionBusy,
-    KeyHeld, and PermissionMissing beyond the actor's cap.
+    KeyHeld, and PermissionMissing if the amount is above the actor's limits.
     """
     wallet = _wallet(services, asked.wallet)
     refund_id = new_refund_id(services.random_bytes)
@@ -147,8 +148,8 @@ def _over_the_day(key: Actor, used: int) -> PermissionMissing:
 def require_own(key: Actor, refund: Refund) -> None:
     """Raise PermissionMissing if an actor with a limit may not change this refund or note.
 
-    Such an actor may change only requests of their own that are within the limit, so that the
-    actor cannot cancel a refund that an owner has requested, or redirect it to another wallet.
+    Such an actor may change only requests of their own that are within the limit. So the actor
+    cannot cancel a refund that an owner has requested, or redirect it to another wallet.
     """
     if not is_own(key, refund):
         raise PermissionMissing(
@@ -172,7 +173,7 @@ def _readable(key: Actor, value: int) -> str:
 
 
 def _of_refund(refund: Refund, reserve: Reserve[Refund] | None) -> Reserve[Session] | None:
-    """Return `reserve` for the session's write; it makes the stored answer about the refund."""
+    """Return a function for the session's write that makes the stored answer about the refund."""
     if reserve is None:
         return None
     return lambda _, writer: reserve(refund, writer)
@@ -440,7 +441,7 @@ def _paid_from(session: Session, wallet: str) -> bool:
 
 
 def _wallet(services: Services, typed: str | None) -> str | None:
-    """Return the wallet address that the merchant names, or None. Raises ParameterInvalid."""
+    """Return the URL of the wallet that the merchant typed, or None. Raises ParameterInvalid."""
     if typed is None:
         return None
     try:
@@ -473,9 +474,9 @@ def _given_of_all(session: Session) -> Amount:
     """Return the amount that the customer's wallet gets for the whole session.
 
     The customer's debit is known only from a quote of the customer's wallet, which is not trusted.
-    If the debit is in the currency of the shop's wallet, it is believed up to the amount received,
-    because anything above that was at best a fee of the customer's provider. In another currency,
-    the price that the shop's wallet asks is checked instead (budget.py).
+    If the debit is in the currency of the shop's wallet, at most the amount received is given back.
+    Anything above that was at best a fee of the customer's provider. If the debit is in another
+    currency, the price that the shop's wallet shows for the refund is checked instead (budget.py).
     """
     assert session.quote is not None
     debit, receive = session.quote.debit, session.receive

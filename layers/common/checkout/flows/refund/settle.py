@@ -1,7 +1,7 @@
-"""End a refund, or an attempt to pay it, together with the record that holds its amount (R3).
+"""End a refund, or an attempt to pay it, together with the record that reserves its amount (R3).
 
-One transaction writes both records. Until a refund ends, its session holds the refund's amount.
-Until an attempt to pay from the budget ends, the mandate holds the attempt's debit.
+One transaction writes both records. Until a refund ends, its session reserves the refund's amount.
+Until an attempt to pay from the budget ends, the mandate reserves the attempt's debit.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def nothing_sent(
 def _given_back(services: Services, refund: Refund) -> Change[Mandate] | None:
     """Return the change that gives the refund's debit back to the mandate.
 
-    Returns None if the refund holds no debit, or if the debit's month is over, because then it is
-    no longer counted.
+    Returns None if the mandate reserves no debit for the refund, or if the debit's month is over,
+    because the debit is then no longer counted.
     """
     if refund.counted is None:
         return None

@@ -1,12 +1,13 @@
-"""Follow the clock: report sessions that the clock has ended, and count all ended sessions.
+"""Report the sessions that have expired, and count all ended sessions in the daily figures.
 
-A session without a wallet ends when its time is over (`Session.left_to_clock`). From its creation
-on, it is in the index under its expiry time. Two walks along the index each pass every such session
-once. The first walk passes it at its expiry, and writes its end and the event of the end if the
-merchant wants that event. The second walk passes it when nothing can change it any more, and counts
-it. A third walk counts the sessions whose end was written, after the same delay as the second. The
-transaction that adds to the daily figures also moves the walk's mark. So no session is counted
-twice or missed if a round dies or if rounds overlap.
+If no wallet was given for a session, it ends at its expiry time without a write
+(`Session.left_to_clock`). From its creation on, an index lists it under this time. Two walks along
+the index each pass every such session once. The first walk passes a session at its expiry. If the
+merchant has requested the event of the end, this walk writes the end and the event. The second walk
+passes a session when nothing can change it any more, and counts it. A third walk counts the
+sessions whose end was written, after the same delay as the second. The transaction that adds to the
+daily figures also moves the walk's mark, which is the point that the walk has reached. So no
+session is counted twice or missed if a round dies or if rounds overlap.
 
 If the first walk cannot write a session's end, the session is stored as unreported, and the write
 is tried again in each round.
@@ -58,7 +59,7 @@ class Followed:
 
 
 def run(services: PayServices, *, until: datetime, walks: Iterable[Scan] = Scan) -> Followed:
-    """Take these walks up to now, in all shards in parallel. Begin no stretch after `until`."""
+    """Continue these walks up to now, in all shards in parallel. Begin no batch after `until`."""
     total = Followed()
     try:
         positions = services.daily_totals.positions()
@@ -75,7 +76,7 @@ def run(services: PayServices, *, until: datetime, walks: Iterable[Scan] = Scan)
 def _follow(
     services: PayServices, walk: Scan, positions: ScanPositions, until: datetime, shard: int
 ) -> Followed:
-    """Take the walk along one shard. A failing shard does not stop the others."""
+    """Continue the walk along one shard. A failing shard does not stop the others."""
     done = Followed()
     since = positions.marks.get((walk, shard))
     now = services.clock.now()
@@ -126,9 +127,10 @@ def _follow(
 def _unreported(
     services: PayServices, ended: Mapping[str, Session | None], done: Followed
 ) -> frozenset[str]:
-    """Write sessions' ends for merchants who want the event; return those still to be written.
+    """Write the ends of sessions whose merchants have requested the event.
 
-    A session that is None is read first. Raises Unavailable. Then the walk does not move on.
+    `ended` maps ids to sessions; if a session is None, it is read first. Returns the ids whose end
+    is still to be written. Raises Unavailable; the walk then does not move on.
     """
     failed, early = set(), set()
     for session_id, known in ended.items():

@@ -1,10 +1,11 @@
 """Run one round of the sweep: check each due session, payments in doubt before all others.
 
 All writes are conditional, so a round can run at the same time as another round, any handler and
-the customer's open page. If two of them write the same session at the same time, the loser leaves
-the session to the winner. Checks run in parallel, and a failing record or a hanging provider does
-not stop the other checks. This module itself decides nothing about sessions: `write_clock` applies
-the decisions of the clock, and `reconcile` decides about payments in doubt.
+the customer's open page. If two of them write the same session at the same time, only the first
+write succeeds, and the other process leaves the session alone. Checks run in parallel, and a
+failing record or a hanging provider does not stop the other checks. This module itself decides
+nothing about sessions: `write_clock` writes what follows from the time alone, such as an expiry,
+and `reconcile` decides about payments in doubt.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ MERCHANT_WITHIN: Final = timedelta(seconds=10)  # for all calls to a merchant's 
 CUSTOMER_WITHIN: Final = timedelta(seconds=5)
 PAYER_WITHIN: Final = timedelta(seconds=2)  # for reading the payment's URL after the money arrived
 SLOW: Final = timedelta(seconds=5)  # a check that takes longer means that a provider hangs
-AT_ONE_PROVIDER: Final = 12  # checks at a time at one provider; other threads are for others
+AT_ONE_PROVIDER: Final = 12  # checks at a time, so that threads are left for other providers
 # The shares of the remaining time that the parts of a round may take. The last part takes the rest.
 PAYMENTS: Final = 0.6
 EVENTS: Final = 0.25
@@ -262,15 +263,15 @@ class _Round:
 
 
 def _begin_session(services: PayServices, session: Session) -> Checked:
-    """Write what the clock has decided, and ask the merchant's wallet if that is due."""
+    """Write what follows from the time (`write_clock`), and ask the merchant's wallet if due."""
     session = write_clock(services, session)
-    if session.awaits_look:  # no process works on it; it waits for its customer or expiry
-        looked = session.updated_at  # unchanged, because the page's next look depends on it
+    if session.awaits_look:  # no process works on the session; it waits for its customer or expiry
+        looked = session.updated_at  # unchanged, because the page's next look is a minute after it
         return Checked(move(services, session, Event.CHECKED, updated_at=looked))
     if not payment_schedule.due(session, services.clock.now()):
         return Checked(session)
     checked = reconcile.ask_merchant(services, session, within=MERCHANT_WITHIN)
-    if checked.paid:  # a provider whose money has arrived is not called slow
+    if checked.paid:  # asked here, so that a provider whose money has arrived never counts as slow
         return Checked(reconcile.ask_customer(services, checked, within=PAYER_WITHIN))
     return checked
 
@@ -305,7 +306,7 @@ _KINDS: Final[Mapping[str, SweepKind]] = {
     ),
     MANDATE: SweepKind(
         get=lambda services, mandate_id: services.mandates.get(mandate_id),
-        # renews the token of a mandate, long before its provider forgets it
+        # renews the token of a mandate, long before the provider deletes the token
         begin=_whole(partial(mandates.step, within=MERCHANT_WITHIN)),
     ),
     SUBSCRIBER: SweepKind(

@@ -113,7 +113,10 @@ def _claim_and_pay(
 
 
 def _look_planned(session: Session, now: datetime) -> dict[str, Any]:
-    """Plan the check of a claimed session now, so that W6 need not change its time."""
+    """Return the field with the time of the claimed session's first check.
+
+    The time is set with the claim, so that W6 does not have to change it.
+    """
     planned = now + instruct.SEND_WITHIN + instruct.CHECK_AFTER
     return {"look_at": session.look_at or planned}
 
@@ -136,7 +139,10 @@ def _continue_and_pay(
 def _blame(
     session: Session, problem: Problem, error: op.OpenPaymentsError | None
 ) -> tuple[str, dict[str, Any]]:
-    """Return the note on a problem and its field. The shop is blamed if its keys were refused."""
+    """Return the note on a problem, and the session's field for the problem.
+
+    If the wallet refused the shop's keys, the problem is one of the shop, not of the customer.
+    """
     if isinstance(error, op.Refused) and error.of_key:
         problem = Problem.MERCHANT_WALLET_ERROR
     return note_of(problem, error), {"problem": problem}
@@ -145,11 +151,12 @@ def _blame(
 def note_reported(services: PayServices, session: Session, result: str, *, browser: str) -> Session:
     """Store the `result` with which a browser returns without an approval.
 
-    The result is unsigned and names no approval, so it decides nothing. It is stored once, in the
-    waiting attempt, if `browser` proves that the attempt's approval was begun in this browser or
-    moved to it.
+    The result is unsigned and names no approval, so it decides nothing. The result is stored once,
+    in the waiting attempt, if `browser` proves that the attempt's approval was begun in this
+    browser or moved to it.
 
-    Returns the session as it is afterwards. After a lost race, nothing is stored.
+    Returns the session as it is afterwards. If another process has written the session first,
+    nothing is stored.
     """
     reported, attempt = RESULTS.get(result), running(session)
     if reported is None or attempt is None or attempt.reported is not None:

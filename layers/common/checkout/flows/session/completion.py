@@ -50,15 +50,16 @@ def decide_by_money(
 def complete(calls: WalletCalls, session: Session, received: int | None) -> Session:
     """Write `completed` and its event in one transaction (W8).
 
-    `received` is in the wallet's scale, or None if the amount is not known, which only the policy
-    `instructed` allows. If less than the whole amount was received, the session is checked again
-    after its end.
+    `received` is in the wallet's scale, or None if the amount is not known. Only the policy
+    `instructed` allows None, because it completes a session once the customer's wallet has accepted
+    the payment. If less than the whole amount was received, the session is checked again after its
+    end.
     """
     services = calls.services
 
     def completed(current: Session) -> Change[Session] | None:
         if current.status is not Status.PROCESSING:
-            return None  # another process has decided it
+            return None  # another process has decided the session
         now = services.clock.now()
         whole = received is not None and received >= session.receive.value
         return change(
@@ -140,8 +141,8 @@ def paid_but_for_rounding(
     """Return whether the payment has ended and lacks no more than a conversion can lose.
 
     The payment has ended if the customer's wallet shows no failure, and the same sum sent `before`
-    and `after` a pause. The answer of that wallet decides about no more than one unit of money
-    (money.least_accepted).
+    and `after` a pause. That wallet is not trusted, but its answer decides only about one unit of
+    money (money.least_accepted).
     """
     if before is None or after.failed or not 0 < after.sent.value == before.sent.value:
         return False

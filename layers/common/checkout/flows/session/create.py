@@ -60,7 +60,7 @@ def open_session(
     reserve: Reserve[Session] | None,
     request_id: str | None = None,
 ) -> Session:
-    """Store an open session. Before it, store the record that `reserve` makes of the session.
+    """Store an open session. The record that `reserve` makes of the session is stored first.
 
     Raises KeyHeld, MerchantSuspended, MerchantUnproven, Unavailable, ParameterInvalid if an e-mail
     address is given but cannot be encrypted, and what `NewSession.opened` raises.

@@ -1,9 +1,10 @@
 """Store, seal and open the details that a customer gives on the page of a session.
 
-Details are kept for years, so sealing all of them again after each rotation of ENCRYPTION_KEY would
-be too much work. Instead, they are sealed under a key of the merchant, and only this key is sealed
-with ENCRYPTION_KEY and sealed again after a rotation (flows/merchant/rotation.py). The API cannot
-read ENCRYPTION_KEY, so it uses a copy of the merchant's key that is wrapped by KMS (decision 17).
+Details are sealed, that is, encrypted. Details are kept for years, so sealing all of them again
+after each rotation of ENCRYPTION_KEY would be too much work. Instead, the details are sealed under
+a key of the merchant. Only this key is sealed with ENCRYPTION_KEY, and sealed again after a
+rotation (flows/merchant/rotation.py). The API cannot read ENCRYPTION_KEY, so it uses a copy of the
+merchant's key that is encrypted (wrapped) by KMS (decision 17).
 
 Details are stored in one conditional write. Corrections are accepted only until the customer gives
 a wallet, because from then on the search has rows for the e-mail address, the name and the postal
@@ -50,7 +51,7 @@ FURTHER: Final = "customer_further"
 WITHDRAWAL: Final = "withdrawal"
 _KEY_SIZE: Final = 32  # bytes
 _MARK_SIZE: Final = 32  # hexadecimal characters
-_SPOKEN: Final = "customer_spoken"  # what callers say of themselves: name, postal code
+_SPOKEN: Final = "customer_spoken"  # what a customer says on the telephone: name, postal code
 _NOTHING: Final = NONE_GIVEN.further_json()
 
 
@@ -89,7 +90,7 @@ def wrap_key(services: DashboardServices, merchant_id: str) -> None:
 
 
 def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Merchant) -> str | None:
-    """Return the merchant's wrapped key if it can be unwrapped; otherwise wrap it again by KMS.
+    """Return the merchant's wrapped key. If it cannot be unwrapped, wrap the key again by KMS.
 
     Raises SecretUnreadable if the sealed key cannot be decrypted, and Unavailable.
     """
@@ -190,7 +191,7 @@ def mark(vault: AesVault, merchant: Merchant, email: str) -> str:
 def spoken_mark(vault: AesVault, merchant: Merchant, typed: str) -> str | None:
     """Return the lookup text for a typed name or postal code, or None for other texts.
 
-    It is a keyed hash like that of an e-mail address.
+    The text is a keyed hash, like the one for an e-mail address.
     """
     text = spoken_text(typed)
     return _mark(_key(vault, merchant), _SPOKEN, text) if text else None
@@ -200,7 +201,7 @@ def browser_proof(vault: AesVault, merchant: Merchant, session_id: str, act: str
     """Return a proof, for a browser's cookie, that this browser has done `act` in the session.
 
     The proof has 128 bits in hexadecimal digits, and cannot be made without the merchant's key.
-    Returns None if this key cannot be decrypted, because then no details can be shown either.
+    Returns None if this key cannot be decrypted, because the details cannot be shown in that case.
     Raises Unavailable while the key cannot be read.
     """
     try:
@@ -225,7 +226,7 @@ def known(services: Services, sessions: Iterable[Session]) -> Mapping[str, Custo
     """Return the details of these sessions' customers, by session id. This is for the API.
 
     Nothing is read for sessions without details. Details that cannot be decrypted are left out, and
-    an alarm tells the operator. Raises Unavailable.
+    the operator gets an alarm. Raises Unavailable.
     """
     found: dict[str, CustomerDetails] = defaultdict(lambda: NONE_GIVEN)
     vaults: dict[str, AesVault | None] = {}
@@ -320,8 +321,8 @@ def _with_known_email(
 ) -> CustomerDetails:
     """Return the details, with the shop's e-mail address if the customer has given none.
 
-    If the shop's address cannot be decrypted, it is left out: an alarm tells the operator, and the
-    purchase continues.
+    If the shop's address cannot be decrypted, it is left out, so that the purchase can continue.
+    The operator then gets an alarm.
     """
     if given.email is None and session.collect.email_known:
         with suppress(SecretUnreadable):

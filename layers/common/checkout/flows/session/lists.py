@@ -18,8 +18,9 @@ from checkout.services import Services
 PAGE_MAX: Final = 100
 FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
 READ_FOR: Final = timedelta(seconds=5)  # then the results so far are returned with a cursor
-# A session is paid within a day of its creation, and its last check follows soon. If a session
-# takes longer, it is flagged, because it was undecided for an hour or was partly paid.
+# A session that was paid in a range of time was created at most this long before the range. Only a
+# session that was undecided for an hour or partly paid can have been created earlier. Such a
+# session is flagged, and an index finds it by the flag.
 PAID_WITHIN: Final = timedelta(days=2)
 
 
@@ -32,8 +33,8 @@ class ListQuery:
     text of a search term (domain/reports/search_terms.py). A session matches if it has any of the
     `statuses`, and any of the `sums` (search_terms.sums). `paid_from` and `paid_before` limit
     `paid_at` of completed sessions. `rounds` is the most index pages that are read for one
-    response, `rounds_if_empty` the most while nothing is found. `upward` asks for the sessions just
-    newer than the cursor; the page is still newest first.
+    response, `rounds_if_empty` the most while nothing is found. With `upward`, the page has the
+    sessions just newer than the cursor, and is still newest first.
     """
 
     limit: int = 10
@@ -55,7 +56,7 @@ class ListQuery:
 
     @property
     def filters(self) -> bool:
-        """Return whether filtering needs the sessions, because no index has the fields."""
+        """Return whether the sessions must be read to filter them, because no index can do it."""
         by_field = (self.status, self.amount_from, self.amount_to, self.concern)
         return bool(self.statuses or self.sums) or any(each is not None for each in by_field)
 
@@ -103,7 +104,7 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class IndexRange:
-    """The sessions created in a time range: all of them, or those that an index finds by a text."""
+    """The sessions created in a time range: all, or those that an index finds by `found_by`."""
 
     found_by: str | None
     created_from: datetime | None
@@ -128,8 +129,8 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
     """Return a page of the merchant's sessions, newest first by (created_at, id).
 
     The page's cursor continues in the direction of the query. Reading stops after READ_FOR or after
-    `rounds` index pages (`rounds_if_empty` while nothing is found), and the page then has a cursor,
-    so that a filter with few matches cannot make one request read without end. Raises
+    `rounds` index pages (`rounds_if_empty` while nothing is found), so that a filter with few
+    matches cannot make one request read without end. The page then has a cursor. Raises
     CursorInvalid.
     """
     after = position_of(key.merchant, query.cursor, SESSION_ID)

@@ -1,4 +1,4 @@
-"""Read one session, and first write what the clock has decided.
+"""Read one session, after writing what the clock has decided, that is, what the time alone changes.
 
 The clock ends a session whose time is over (`Event.EXPIRY_PASSED`), and a preparation or
 continuation whose lease has lapsed. If nobody reads a session, flows/schedule/expiries.py ends it.
@@ -25,9 +25,9 @@ def apply_clock(services: Services, session: Session) -> Session:
     """Write what the clock has decided, if anything. Return the session as it is now.
 
     A session past its expiry becomes expired. If the lease of a preparation or continuation has
-    lapsed, the process that held it is dead and no money can follow, so the session becomes open
-    again. A session without a wallet that can no longer change is only shown as expired, without a
-    write.
+    lapsed, the process that held the lease is dead and no money can follow, so the session becomes
+    open again. If a session without a wallet can no longer change, the session is returned as
+    expired without a write.
     """
     if session.left_to_clock and session.overdue(services.clock.now() - CLOCK_IS_FINAL_AFTER):
         ended_at = session.expires_at
@@ -36,7 +36,10 @@ def apply_clock(services: Services, session: Session) -> Session:
 
 
 def write_clock(services: Services, session: Session) -> Session:
-    """Write what the clock has decided, even if showing it would be enough. Return the session."""
+    """Write what the clock has decided, also for the sessions that `apply_clock` does not write.
+
+    Return the session as it is now.
+    """
     try:
         return write_decided(services, session, lambda current: _decided(services, current))
     except StaleRecord as stale:

@@ -53,7 +53,10 @@ def update(
 
 
 def _changed(services: Services, session: Session, text: str) -> Change[Session]:
-    """Return the change, after writing the clock's decision if due. Raises IllegalTransition."""
+    """Return the change. If it is refused, try again after `apply_clock`.
+
+    Raises IllegalTransition.
+    """
     try:
         return writes.change(services, session, Event.METADATA_CHANGED, metadata_json=text)
     except IllegalTransition:

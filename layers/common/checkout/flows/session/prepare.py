@@ -2,8 +2,9 @@
 
 Nothing here can move money. After a failure the session is `open` again, with the reason, and the
 customer can try again. If the session already has an incoming payment, this payment is read first,
-and used again unless it was paid or closed. If the customer's wallet rejects it as receiver, it is
-read once more. domain/session/transitions.py describes the steps.
+and used again unless it was paid or closed. If the customer's wallet rejects the incoming payment
+as receiver, the incoming payment is read once more. domain/session/transitions.py describes the
+steps.
 """
 
 from __future__ import annotations
@@ -68,11 +69,11 @@ def submit_wallet(
     """Prepare the payment from the wallet address that the customer `typed`.
 
     `client` is the customer's network address. Returns the session, which awaits approval and has a
-    quote and an interact URL, or is completed or processing if its incoming payment was paid from
-    outside meanwhile. Raises WalletInvalid, WalletUnreachable, WalletUnavailable,
-    AmountTooSmallForWallet and MerchantWalletError, which after W1 leave the session open again;
-    SessionBusy, SessionUnexpectedState, PaymentInProgress, RateLimited; and ResourceMissing, after
-    which nothing has changed.
+    quote and an interact URL. If its incoming payment was paid from outside meanwhile, the session
+    is completed or processing instead. Raises WalletInvalid, WalletUnreachable, WalletUnavailable,
+    AmountTooSmallForWallet and MerchantWalletError. After such an error, the session is open again
+    if W1 was written. Also raises SessionBusy, SessionUnexpectedState, PaymentInProgress,
+    RateLimited, and ResourceMissing, after which nothing has changed.
     """
     url = address_in(services, typed)
     session = apply_clock(services, load(services, session_id))
@@ -109,10 +110,10 @@ def address_in(services: PayServices, typed: str) -> str:
 
 
 def _paid_to(services: PayServices, session: Session) -> Merchant:
-    """Return the merchant with the identity that created the session's incoming payment, if any.
+    """Return the merchant with the client and wallet of the session's incoming payment, if any.
 
     Only the client that created an incoming payment can read it, at the wallet where it was
-    created. Without an incoming payment, the merchant has the present identity. Raises
+    created. Without an incoming payment, the merchant has the present client and wallet. Raises
     ResourceMissing, Unavailable.
     """
     if session.incoming_payment is not None:
@@ -145,7 +146,8 @@ def _claim(
 ) -> Session:
     """Take the lease on the preparation (W1). The same write removes an earlier approval.
 
-    The write also stores the merchant's identity at wallets, before the first call to a wallet.
+    The write also stores the number of the merchant's client and wallet (`identity`), before the
+    first call to a wallet.
     """
     now = services.clock.now()
     recent = tuple(at for at in session.submissions if now - at < SUBMISSIONS_WINDOW)
@@ -200,7 +202,7 @@ def _prepare(calls: WalletCalls, session: Session, url: str) -> Session:
 
 
 def resolve(client: OpenPayments, url: str) -> WalletAddress:
-    """Read the wallet address document (C1). From here on, its `id` replaces the typed text.
+    """Read the wallet address document (C1). From here on, the document's `id` is used.
 
     Raises WalletInvalid, WalletUnreachable.
     """
@@ -217,7 +219,7 @@ def resolve(client: OpenPayments, url: str) -> WalletAddress:
             raise WalletUnreachable(
                 "The wallet provider is busy; try again shortly.", param="wallet_address"
             ) from None
-        if refused.status not in _UNKNOWN:  # for example a firewall, which refuses clouds
+        if refused.status not in _UNKNOWN:  # for example by a firewall that blocks cloud servers
             raise WalletUnreachable(
                 f"The wallet provider refused to answer this checkout ({refused.status}).",
                 param="wallet_address",
@@ -236,9 +238,9 @@ def _check_incoming_payment(calls: WalletCalls, session: Session) -> Session:
 
     If money has arrived, returns the session completed or processing. If the incoming payment is
     closed without money, raises MerchantWalletError until the payment has been closed for FENCE,
-    and then removes the payment from the session. The next incoming payment is created with the
-    merchant's present client and wallet. If the incoming payment cannot be read, it is used again,
-    because the quote shows whether it can be paid.
+    because money can still arrive until then. After that, removes the payment from the session, so
+    that the next one is created with the merchant's present client and wallet. If the incoming
+    payment cannot be read, it is used again, because the quote shows whether it can be paid.
     """
     if session.incoming_payment is None:
         return session
@@ -303,7 +305,7 @@ def _create(calls: WalletCalls, session: Session) -> IncomingPaymentRef:
 
 
 def quote_error(error: op.OpenPaymentsError) -> CheckoutError:
-    """Return the error that tells the customer about a failed quote."""
+    """Return the error to show to the customer after a failed quote."""
     if isinstance(error, op.NotSent):
         return WalletUnreachable(
             "The wallet provider could not be reached.", param="wallet_address"
@@ -376,8 +378,8 @@ def note_of(problem: Problem, error: BaseException | None) -> str:
     """Return a failure's note for the history: the problem, then the provider's answer.
 
     The whole answer is included only if the provider refused the merchant's key. If the provider
-    refused to show a wallet address, the note has the status. For other errors, it has the type of
-    the error.
+    refused to show a wallet address, the note has the HTTP status. For other errors, the note has
+    the type of the error.
     """
     if isinstance(error, op.Refused) and error.of_key:
         return f"{problem.value}: {error.reason.value} ({error.answered})"
@@ -391,8 +393,8 @@ def _give_up(
 ) -> None:
     """Open the session again if this process still has the lease (W4'). Never raises.
 
-    Without the lease, nothing is written, because another writer has taken the session over and
-    decided it, or the sweep will decide.
+    Without the lease, nothing is written, because another process has taken the session over and
+    decided it, or the sweep decides later.
     """
     try:
         session = services.sessions.get(claimed.id)
@@ -401,4 +403,4 @@ def _give_up(
         note = note_of(problem, cause)
         move(services, session, Event.PREPARATION_FAILED, note=note, problem=problem)
     except (CheckoutError, StaleRecord, IllegalTransition):
-        return  # the lease lapses, and the sweep or the next visit opens it
+        return  # the lease lapses, and the sweep or the next visit opens the session again

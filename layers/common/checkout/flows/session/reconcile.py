@@ -31,18 +31,19 @@ DEADLINE: Final = timedelta(seconds=20)
 PAGE_DEADLINE: Final = timedelta(seconds=8)  # a customer is waiting, and the sweep asks again
 # After this time, a wallet that cannot be asked about an ended session is no longer asked.
 ACCOUNT_FOR: Final = timedelta(days=7)
-# The callback itself looks for the money. The customer's page first looks this long after it.
+# The callback itself looks for the money. The customer's page begins to look this long after the
+# callback's last write.
 FIRST_LOOK: Final = timedelta(seconds=3)
 STILL_FOR: Final = 1.0  # a payment has ended if it sends nothing more in these seconds
 
 
 def view(services: PayServices, session_id: str) -> Session:
-    """Return the session, after writing what the clock has decided. Calls no wallet."""
+    """Return the session after `apply_clock`. Calls no wallet."""
     return apply_clock(services, load(services, session_id))
 
 
 def advance_pending(services: PayServices, session_id: str, client: str | None = None) -> Session:
-    """Return `view`, after a step of reconciliation if one is due or the callback has just ended.
+    """Return the session. Reconcile it first if that is due, or if the callback has just ended.
 
     The rate is limited for each session: its wallets are asked only once per interval, however many
     pages poll. If a `client` polls too many such sessions, its pages cause no more calls to
@@ -65,7 +66,7 @@ def advance_pending(services: PayServices, session_id: str, client: str | None =
 def _callback_over(session: Session, now: datetime) -> bool:
     """Return whether the callback of a payment has ended and no longer looks for the money.
 
-    The sweep's first check is later, because W7 then need not write the index.
+    The sweep's first check is later, because W7 would have to write the index for an earlier one.
     """
     waits = session.status is Status.PROCESSING and session.check_at is not None
     first = session.checks == 0 and session.closing_at is None
@@ -99,10 +100,10 @@ class WalletAnswer:
 
 
 def step(services: PayServices, session: Session, *, within: timedelta = DEADLINE) -> Session:
-    """Ask the wallets once, and write what they show. Raises StaleRecord after a lost race.
+    """Ask the wallets once, and write what they show.
 
     If a wallet does not answer, nothing else is changed, because the first write has already
-    scheduled the next check.
+    scheduled the next check. Raises StaleRecord if another process has written the session first.
     """
     until = services.clock.now() + within
     checked = ask_merchant(services, session, within=within)
@@ -123,7 +124,7 @@ def ask_merchant(
         with contextlib.suppress(op.OpenPaymentsError):
             checked = _checked(calls, session)
         return replace(checked, session=apply_clock(services, checked.session))
-    except IllegalTransition as illegal:  # another writer or the clock has changed it
+    except IllegalTransition as illegal:  # the session was changed by another process or the clock
         raise StaleRecord(illegal.record) from None
 
 
@@ -201,7 +202,7 @@ def _decide(
 ) -> Session:
     """Decide on an unpaid processing session, from the answer of the customer's wallet."""
     if proof.enough(calls, session, seen.received):
-        return session  # paid, but a race was lost; the next check completes it
+        return session  # paid, but another process wrote first; the next check completes it
     if payment is not None and payment.failed:
         return schedule.start_closing(calls.services, session)
     if payment is not None and proof.enough(calls, session, seen.received, ended=True):
@@ -217,7 +218,10 @@ def _decide(
 
 
 def _fence(calls: WalletCalls, session: Session) -> Session:
-    """Take one step of the fence, and decide by the money. Money already received is reported."""
+    """Take one step of the fence (`proof.fence`), and decide by the money that it shows.
+
+    In a processing session, a part that has arrived is written even before the fence decides.
+    """
     session, seen, decides = proof.fence(calls, session)
     told = session.status is Status.PROCESSING
     if seen.received == 0 or not (told or decides):
@@ -253,7 +257,7 @@ def _keep_token(calls: WalletCalls, session: Session, fresh: AccessToken) -> Ses
     """Store the token that replaces the session's old token, which the wallet no longer accepts.
 
     If other processes have written meanwhile, the token is added to their version, and StaleRecord
-    is raised, because this visit has nothing more to decide.
+    is raised, because this check has nothing more to decide.
     """
     services, known = calls.services, session.token
     new = sealed.seal_token(services.vault, session.id, fresh)
@@ -309,6 +313,6 @@ def _next_account(services: PayServices, session: Session, now: datetime) -> dic
     if session.closed_at is not None and now < session.closed_at + FENCE:
         check_at = session.closed_at + FENCE
     instructed = services.completion_policy is CompletionPolicy.INSTRUCTED
-    if instructed and session.status is Status.COMPLETED:  # now, and when the payment has ended
+    if instructed and session.status is Status.COMPLETED:  # check when no more money can arrive
         check_at = max(check_at, last_end)
     return {"check_at": check_at}

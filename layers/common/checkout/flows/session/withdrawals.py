@@ -6,9 +6,10 @@ filing it again changes nothing.
 
 The acknowledgement of a withdrawal is due until it is sent, or for `WITHIN` at most:
 
-    1  Write when it is due next, if the record is still as it was read: the first time with the
-       withdrawal itself, later by the sweep. So only one of two processes continues.
-    2  Send it.
+    1  Write when the acknowledgement is due next, if the record is still as it was read: the first
+       time with the withdrawal itself, later by the sweep. Of two processes that do so at the same
+       time, only one can write, and continues.
+    2  Send the acknowledgement.
     3  Write that it was sent.
 
 If the mail service does not answer, or the process dies after step 2, the e-mail may be sent twice.
@@ -90,7 +91,7 @@ def acknowledge(
     filed: Withdrawal,
     write: WriteAcknowledgement,
 ) -> Withdrawal:
-    """Send the acknowledgement and write that it was sent; return the record as it is then."""
+    """Send the acknowledgement and write that it was sent. Return the record as it is then."""
     if services.mail is None:
         return filed
     said = details.opened_said(services.vault, merchant, filed)
@@ -100,7 +101,7 @@ def acknowledge(
     except MailRefused:
         return filed
     sent = replace(filed, acknowledge_at=None, version=filed.version + 1)
-    if not services.withdrawals.put(sent, session):  # the shop has marked it meanwhile
+    if not services.withdrawals.put(sent, session):  # the shop has marked the withdrawal meanwhile
         latest = services.withdrawals.get(session.id)
         assert latest is not None, "a later version is refused only if there is another one"
         sent = replace(latest, acknowledge_at=None, version=latest.version + 1)

@@ -81,7 +81,7 @@ BATCH: Final = 10  # the most messages that the queue takes in one request
 
 
 class MessageResult(StrEnum):
-    """What was done because of a queue message."""
+    """The result of handling a queue message."""
 
     DELIVERED = "delivered"
     FAILED = "failed"
@@ -94,8 +94,8 @@ def deliver(
 ) -> MessageResult:
     """Make the event's next attempt if it is due.
 
-    Raises Unavailable if the store or the vault does not answer. Then no attempt was made, and the
-    message should be tried again.
+    Raises Unavailable if the store or the vault does not answer. In that case, no attempt was made,
+    and the message should be handled again.
     """
     event = services.events.get(event_id)
     now = services.clock.now()
@@ -162,9 +162,9 @@ def enqueue_due(
     def enqueue(batch: Sequence[DueEvent]) -> int:
         if clock.now() >= until:
             return 0
-        # The events are enqueued before they are put off. If the process dies in between, the next
-        # round enqueues them once more, which costs one read for each. In the other order, they
-        # would wait until they are due again.
+        # The events are enqueued before `put_off` sets when they are due again. If the process dies
+        # in between, the next round enqueues them once more, which costs one read for each. In the
+        # other order, they would wait until they are due again.
         queue.enqueue([QueuedEvent(due.id, due.merchant, _seconds(due.at - now)) for due in batch])
         for due in batch:
             events.put_off(due, max(due.at, now) + ENQUEUED_FOR)
@@ -199,8 +199,8 @@ def receiver(merchant: Merchant, event: WebhookEvent) -> Endpoint | None:
 def _fan_out(services: Services, event: WebhookEvent, merchant: Merchant) -> None:
     """Store copies of the event for the merchant's further endpoints, and enqueue the copies.
 
-    This is done before the event itself is first changed. If the process dies here, the event is
-    unchanged, so the next attempt does everything again.
+    The copies are stored before the event itself is first changed. If the process dies here, the
+    event is unchanged, so the next attempt stores and enqueues the copies again.
     """
     made = copies(event, merchant.further_endpoints)
     for each in made:
@@ -220,7 +220,7 @@ def _body(
     """Return the body to send, which in Stripe's form contains the customer's details.
 
     The details are not stored with the event, so after an erasure no attempt sends them. If the
-    details cannot be decrypted, the event is sent without them, and an alarm tells the operator.
+    details cannot be decrypted, the event is sent without them, and the operator gets an alarm.
     The details are also left out if the endpoint's address was set by a key that has no right to
     read.
     """
@@ -288,9 +288,9 @@ def _note_late(services: Services, current: WebhookEvent, delivery: Delivery) ->
     """Record the result of an attempt whose lease ended before the attempt did.
 
     Meanwhile another attempt may have begun, or the merchant may have resent the event. The result
-    of the late attempt is valid nevertheless, and if it succeeded, no further attempt is made.
+    of the late attempt is still valid. If that attempt succeeded, no further attempt is made.
     """
-    with suppress(Conflict):  # then only a line in the delivery log is missing
+    with suppress(Conflict):  # after a Conflict, only a line in the delivery log is missing
         retry_on_conflict(
             current,
             lambda event: noted_late(event, delivery, now=services.clock.now()),

@@ -51,7 +51,7 @@ from checkout.services import DashboardServices
 OVERLAP_MAX: Final = timedelta(days=7)
 RESEND_PAGE: Final = 100  # events that one call of `resend_failed` reads
 COUNTED_PAGES: Final = 10  # pages that are counted before the merchant is asked to confirm
-# The fields of an address that the operator has set. The shop need not check such an address.
+# The fields of an address that the operator sets. The shop gets no notice of such an address.
 _BY_NOBODY: Final = {"set_by": None, "set_at": None, "withheld": None}
 
 
@@ -170,7 +170,7 @@ def remove(
     endpoint: str | None = None,
     by: Actor | None = None,
 ) -> Merchant:
-    """Stop sending events. Raises ResourceMissing, Conflict."""
+    """Remove an endpoint, so that no events are sent to it. Raises ResourceMissing, Conflict."""
     found: Endpoint | None = None
 
     def removed(merchant: Merchant) -> Merchant:
@@ -288,10 +288,10 @@ def resend_failed(
     after: str | None = None,
     endpoint: str | None = None,
 ) -> Resent:
-    """Resend the endpoint's failed events that were created since then: one page of the log.
+    """Resend the endpoint's failed events that one page of the log shows, created from `since` on.
 
-    Events that were created before the endpoint, or that it did not request, are left out. Raises
-    Conflict.
+    Events that were created before the endpoint, or that the endpoint did not request, are left
+    out. Raises Conflict.
     """
     failed, next_key = _failed(services, merchant_id, since, after, endpoint)
     for event in failed:

@@ -26,13 +26,14 @@ _LOOKED_AT: Final = 100  # events that one round reads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """The filters of a list. The page begins after `after`, and goes back in time or `upward`.
+    """The filters of a list. The page begins after `after`, and has older events.
 
+    With `upward`, the page has newer events instead, and is still newest first.
     `created_from` (inclusive) and `created_before` (exclusive) limit `created_at`. `rounds` is the
     most index pages that are read, `rounds_if_empty` the most while nothing is found. With an
     `endpoint`, the list contains that endpoint's copies. If `delivered` is true, the list has the
-    events that were received by all endpoints that requested them; if it is false, the events that
-    some endpoint has requested but not received.
+    events that all endpoints that requested them have received. If `delivered` is false, the list
+    has the events that some endpoint has requested but not received.
     """
 
     limit: int
