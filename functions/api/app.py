@@ -1,8 +1,8 @@
 """The Lambda function `api`.
 
-Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda sends
-each environment one event at a time, so a blocking call delays no other request, while a thread
-pool would add 0.3 ms to each request (docs/reference/design.md).
+Endpoints are `async def` although they call boto3, which blocks. A blocking call delays no other
+request, because Lambda sends each environment one event at a time. A thread pool would add 0.3 ms
+to each request (docs/reference/design.md).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ native = lambda_handler(app)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve the native API, /v1 and /docs. Load the code of the last two at their first request."""
+    """Serve the native API, /v1 and /docs. The code of /v1 and /docs is loaded at first use."""
     path = event["requestContext"]["http"]["path"]
     if path.startswith("/docs"):
         from api.reference import handler as reference

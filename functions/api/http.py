@@ -61,9 +61,9 @@ def api_key(services: Services, request: Request, query: Sequence[str] | None = 
 
 
 def authenticated(services: Services, request: Request, authorization: str | None) -> ApiKey:
-    """Return the key, and store it with the request, so that `note` can record a refusal.
+    """Return the API key in `authorization`, and store the key with the request.
 
-    Raise as `authenticate` does.
+    `note` later records a refused request under this key. Raise as `authenticate` does.
     """
     return api_keys.authenticate(
         services,
@@ -91,8 +91,8 @@ def performed(
 ) -> Answer:
     """Execute a POST only once for its Idempotency-Key, and return the answer.
 
-    A repeat must have the same `operation` and `parameters`. `render` turns the result into the
-    body of the response. Raise as `answer` does.
+    A repeated request must have the same `operation` and `parameters`. `render` turns the result of
+    `act` into the body of the response. Raise as `answer` does.
     """
     posted: Posted[T] = Posted(
         merchant=key.merchant,
@@ -105,7 +105,7 @@ def performed(
 
 
 def answered(given: Answer) -> Response:
-    """Return the response with this answer. A header marks the repetition of an earlier answer."""
+    """Return the response with this answer. A header marks an answer to a repeated request."""
     headers = {"Idempotent-Replayed": "true"} if given.replayed else {}
     return json_response(given.body, given.status, headers)
 
@@ -122,10 +122,10 @@ _SECRETS: Final = ("sk_", "rk_", "whsec_")  # prefixes of our secrets and Stripe
 
 
 def with_id(request: Request, found: ErrorResponse) -> ErrorResponse:
-    """Return the error. If the id in the path is malformed, explain what a session's id looks like.
+    """Return the error. If the id in the path is malformed, the message explains the form of an id.
 
-    The explanation depends only on the text of the id, so it does not reveal whether a session
-    exists.
+    This explanation depends only on the text of the id. So the message does not reveal whether a
+    session exists.
     """
     given = request.path_params.get("session_id")
     if found.code != ResourceMissing.code or given is None or SESSION_ID.fullmatch(given):
@@ -141,7 +141,7 @@ def _remember(services: Services, request: Request, key: ApiKey) -> None:
 
 
 def note(request: Request, found: ErrorResponse, status: int) -> None:
-    """Record the refusal of a request with a valid key. A 5xx is not a refusal."""
+    """Record that a request with a valid key was refused. A 5xx is not a refusal."""
     told = getattr(request.state, "refused", None)
     if told is not None and status < 500:
         told(found, status)
@@ -150,8 +150,8 @@ def note(request: Request, found: ErrorResponse, status: int) -> None:
 def _note(
     services: Services, request: Request, key: ApiKey, found: ErrorResponse, status: int
 ) -> None:
-    # If a caller sends a secret in the wrong place, for example an API key as a field name, the
-    # error's message or param contains the secret.
+    # Secrets are removed, because a caller may send a secret in the wrong place. An API key as a
+    # field name, for example, would be in the error's message or param.
     refusal = FailedRequest(
         at=services.clock.now(),
         method=request.method,

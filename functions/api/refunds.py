@@ -1,7 +1,8 @@
 """The routes to request, read and cancel refunds.
 
-A key needs the scope `refund`. Unless the refund budget pays a refund, the merchant approves it in
-their own wallet, on the dashboard page at `approval_url`.
+To request or cancel a refund, an API key needs the scope `refund`. The merchant approves a refund
+in their own wallet, starting from the dashboard page at `approval_url`. A refund paid from the
+refund budget needs no approval.
 """
 
 from __future__ import annotations

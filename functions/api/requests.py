@@ -1,8 +1,8 @@
 """The request models: types, lengths and bounds of single fields.
 
-Rules about several fields are in `domain/session/new.py`. Parsing is strict: a string is not
-accepted as a number, nor `true` or `12.0` as an integer, nor `null` as any value. An unknown field
-is an error. The fields' descriptions appear in the OpenAPI document.
+Rules about several fields are in `domain/session/new.py`. Parsing is strict: a string in place of a
+number, `true` or `12.0` in place of an integer, any `null` and any unknown field are errors. The
+fields' descriptions appear in the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from checkout.flows.session.lists import PAGE_MAX, ListQuery
 from checkout.web import PARAM_MAX, no_parameter, validated
 
 EXPANDABLE: Final = "payment_attempts"
-# In the year 2286. A larger value is probably a time in milliseconds, sent by mistake.
+# This time is in the year 2286. A larger value is probably in milliseconds, sent by mistake.
 UNIX_SECONDS_MAX: Final = 9_999_999_999
 TIME_FORM: Final = "A time in Unix seconds, such as 1795781486."
 METADATA_KEYS_MAX: Final = 50
@@ -77,7 +77,7 @@ Scalar = Annotated[
 
 
 def storable(value: Any) -> Any:
-    """Refuse U+0000 in a text: shops store our answers, and PostgreSQL cannot store that."""
+    """Refuse U+0000 in a text. Shops store our answers, and PostgreSQL cannot store U+0000."""
     if isinstance(value, str) and "\0" in value:
         raise PydanticCustomError("null_character", NULL_CHARACTER)
     return value
@@ -132,7 +132,8 @@ def _spoken(value: str) -> str:
 def _metadata_form(value: Any) -> Any:
     """Check the lengths of keys and values.
 
-    The lengths are checked here, because Pydantic's own errors would name the members of the union.
+    The lengths are checked here, because Pydantic's own errors would name the types that a value
+    can have.
     """
     if not isinstance(value, dict):
         raise PydanticCustomError("metadata_type", "Metadata must be an object.")
@@ -557,7 +558,7 @@ def once(parameters: Sequence[tuple[str, str]]) -> dict[str, str]:
 def expands(request: Request) -> bool:
     """Return whether the query asks to expand the payment attempts.
 
-    Raise ParameterInvalid if it asks to expand anything else.
+    Raise ParameterInvalid if the query asks to expand any other field.
     """
     query = request.query_params
     wanted = [*query.getlist("expand"), *query.getlist("expand[]")]
@@ -567,7 +568,7 @@ def expands(request: Request) -> bool:
 
 
 def refuse_query(request: Request, *known: str) -> None:
-    """Raise ParameterUnknown if the address has a parameter that is not one of those `known`."""
+    """Raise ParameterUnknown if the query string has a parameter that is not in `known`."""
     for name in request.query_params:
         if name.removesuffix("[]") not in known:
             cure = no_parameter(name, known)

@@ -1,12 +1,12 @@
-"""The routes of the merchant API: parse, call one flow, render.
+"""The routes of the merchant API. Each route parses, calls one flow, and renders.
 
 The key is always checked before the body, so that a caller without a key learns nothing about
-errors in the body. The state of a session is computed for a time just before the session was read,
-so that a session that was canceled just before its expiry is never shown as expired.
+errors in the body. The state of a session is computed for a time just before the session was read.
+Otherwise a session that was canceled just before its expiry could be shown as expired.
 
-The client documents of merchants without a key file are public. A wallet provider reads the keys in
-them at each signed request, and the payment waits until the provider has the keys, so the answers
-must be fast. Therefore this function serves the documents, because it never waits for a wallet.
+This function also serves client documents, the public identities of merchants without a key file. A
+wallet provider reads the keys in a document at each signed request, and the payment waits until the
+provider has the keys. So the answers must be fast, and this function never waits for a wallet.
 Each process reads a merchant's record at most once a minute, and caches can keep an answer for a
 minute. Requests for the documents are not limited per client, because a provider sends the requests
 for all its customers from a few addresses.
@@ -142,7 +142,7 @@ async def give_up(services: Injected, request: Request, session_id: str) -> Resp
 
 @router.get("/health")
 async def health(services: Injected, started_at: Started) -> Response:
-    """Report the health of the service. This needs no key, because a load balancer has none."""
+    """Report the health of the service. The route needs no key: a load balancer has none."""
     healthy = services.database.ping()
     report: answers.Health = {
         "status": "healthy" if healthy else "unhealthy",
@@ -174,7 +174,7 @@ _JSON: Final = frozenset({"application/json", "application/*", "*/*"})
 
 
 async def client_services() -> Services:
-    """Return the services of this process. Its copies of merchants' records can be a minute old."""
+    """Return the services of this process, whose merchants' records can be a minute old."""
     return wiring.client_services()
 
 

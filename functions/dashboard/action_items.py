@@ -15,7 +15,7 @@ from dashboard.routing import PageRouter
 from dashboard.texts import NEED
 
 router = PageRouter()
-SUMS_MAX: Final = 25  # payments whose sums are read; others are listed by order number only
+SUMS_MAX: Final = 25  # payments whose sums are shown; the others have only an order number
 
 
 @router.page("/needs", Door(Right.READ, "what needs somebody"))

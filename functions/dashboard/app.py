@@ -1,11 +1,11 @@
 """The Lambda function `dashboard`: the pages, and /v1/webhook_endpoints of the API.
 
-A webhook's signing secret is sealed with a key that the function `api` cannot use, so this function
-handles the requests to /v1/webhook_endpoints. Their code is `api/v1/endpoints.py`.
+A webhook's signing secret is encrypted with a key that the function `api` cannot use. So this
+function handles the requests to /v1/webhook_endpoints, with the code of `api/v1/endpoints.py`.
 
-Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda sends
-each environment one event at a time, so a blocking call delays no other request, while a thread
-pool would add 0.3 ms to each request (docs/reference/design.md).
+Endpoints are `async def` although they call boto3, which blocks. A blocking call delays no other
+request, because Lambda sends each environment one event at a time. A thread pool would add 0.3 ms
+to each request (docs/reference/design.md).
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ from dashboard import (
 from dashboard.dependencies import PREFIX, visit
 from dashboard.rendering import render_problem
 
-# Allows only requests to this origin, and this response's own inline style and script. A frame can
-# show a preview of the customers' page, and a poster can load the picture of its item.
+# The policy allows only requests to this origin, and this response's own inline style and script.
+# In addition, a frame can show a preview of the customers' page, and the poster of a payment link
+# can load the picture of its item.
 POLICY: Final = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
     "img-src 'self' data:{pictures}; connect-src 'self'; frame-src 'self'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'"
 )
-# With `no-referrer`, browsers would send forms with `Origin: null`, which any site can cause.
+# With `no-referrer`, browsers would send our forms with `Origin: null`. Any other site can send the
+# same value, so the value would not prove that the form is ours.
 REFERRER: Final = "same-origin"
 # The routers in the order of the navigation. The settings come last, beside the person's name.
 ROUTERS: Final = (
@@ -70,7 +72,8 @@ ROUTERS: Final = (
     reports.statements,
     reports.exports,
 )
-# The declarations of all routes, by method and path; docs/tables.py prints them.
+# The declared rights and effects of all routes (routing.py), by method and path. docs/tables.py
+# prints them.
 DOORS: Final[dict[tuple[str, str], Door[Right]]] = {
     place: door for router in ROUTERS for place, door in router.doors.items()
 }
@@ -96,7 +99,7 @@ pages = lambda_handler(app)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve the pages and /v1/webhook_endpoints. Load the code of the latter at first use."""
+    """Serve the pages and /v1/webhook_endpoints, whose code is loaded at first use."""
     if event["requestContext"]["http"]["path"].startswith("/v1/"):
         from api.v1.app import handler as stripe
 

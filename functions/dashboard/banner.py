@@ -21,7 +21,7 @@ _PAGES: Final = {
     Case.BUDGET_OVER: "/budget",
     Case.KEY_ENDS: "/keys",
 }
-_NAME_MAX: Final = 60  # characters of an order number or an address; a banner is one or two lines
+_NAME_MAX: Final = 60  # characters of an order number or an address, so that a line is short
 
 SHOWN: Final = 3  # cases that a banner lists when unfolded; each payment among them costs a read
 
@@ -30,10 +30,10 @@ Read = Callable[[str], Session | None]
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """The banner: the number of cases that need a person, and the first cases, shown when unfolded.
+    """The banner: the number of cases that need a person. Unfolded, it also lists the first cases.
 
-    Each of the `things` is a case: its words, the verb of its link, and the page that the link
-    opens. `payments` is the number of payments that the transactions' list "Needs you" shows.
+    Each of the `things` is a case: a sentence, the text of its link, and the path of the page that
+    the link opens. `payments` is the number of payments in the list "Needs you".
     """
 
     count: int
@@ -60,9 +60,10 @@ def _banner_item(need: ActionItem, read: Read) -> tuple[str, str, str]:
 
 
 def named(need: ActionItem, read: Read) -> str:
-    """Return how the pages name the case.
+    """Return the name by which the pages refer to the case.
 
-    A payment is named by its sum, its order, if any, and what arrived if that is only a part.
+    The name of a payment contains its sum, its order number, if any, and the amount that has
+    arrived, if this is only a part.
     """
     name = need.name if len(need.name) <= _NAME_MAX else f"{need.name[:_NAME_MAX]}…"
     name = f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
@@ -79,7 +80,7 @@ def named(need: ActionItem, read: Read) -> str:
 
 
 def _received(session: Session) -> str:
-    """Return what has arrived, without the currency, which follows behind the price."""
+    """Return the received amount without its currency, for a text such as "3.00 of 5.00 USD"."""
     received = readable(replace(session.receive, value=session.received or 0))
     return received.removesuffix(f"\N{NO-BREAK SPACE}{session.receive.asset_code}")
 

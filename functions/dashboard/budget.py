@@ -59,7 +59,7 @@ async def budget_page(request: Page) -> Response:
 
 @router.form("", Door(Right.OWN, "asks the shop's wallet for the budget"), again=_page)
 async def ask(request: Form) -> Response:
-    """Request the approval from the merchant's wallet, and show its page."""
+    """Request the approval from the merchant's wallet, and show the page of the budget again."""
     from checkout.flows.refund import budget  # this import loads the wallets' client
 
     amount, margin = request.amount("amount"), _margin(request)
@@ -75,7 +75,7 @@ async def callback(request: Page) -> Response:
 
     services, key = request.services, request.key
     returned = callback_of(request.http)
-    if returned.result is not None:  # the wallet does not sign it, so do not rely on it
+    if returned.result is not None:  # unsigned, so anybody may have sent it
         return _page(request, alert="The budget was not approved.")
     before = budget_request.find(services, key)
     done = budget.finish(
@@ -109,7 +109,7 @@ def _margin(request: PageRequest) -> Margin:
 
 
 def _typed(typed: dict[str, str] | None) -> dict[str, Any]:
-    """Return the texts typed into a rejected form. Return nothing for a new form."""
+    """Return the texts typed into a rejected form, or an empty dictionary for a new form."""
     if typed is None:
         return {}
     amount, percent, plus = (typed.get(name, "") for name in ("amount", "percent", "plus"))
@@ -117,7 +117,7 @@ def _typed(typed: dict[str, str] | None) -> dict[str, Any]:
 
 
 def _shown(mandate: Mandate, now: datetime) -> dict[str, Any]:
-    """Return the budget of the present month: `amount`, `spent`, `left`, and `share` (% spent).
+    """Return this month's budget for the page: `amount`, `spent`, `left`, and `share` (% spent).
 
     `approval` is the wallet's page on which the merchant approves the amount `asked`. `margin` is
     how much more than its amount a refund paid from the budget can cost. `percent` and `plus` are

@@ -1,7 +1,8 @@
-"""Dependencies of the routes: the request of a page, with services, visit, actor and verified form.
+"""FastAPI dependencies of the routes.
 
-Tests replace the services with `app.dependency_overrides`. A form is accepted only if its Origin is
-ours and its token matches the browser's cookie.
+They give a route its request, with the services, the browser's visit, the signed-in actor (member
+or API key) and the verified form. Tests replace the services with `app.dependency_overrides`. A
+form is accepted only if its Origin is ours and its token matches the browser's cookie.
 
 A route has only one dependency, which calls the others as functions, because FastAPI inspects each
 dependency of each route while a Lambda function starts.
@@ -49,11 +50,11 @@ from open_payments.urls import split
 
 _BOUNDARY: Final = re.compile(r"boundary=\"?([0-9A-Za-z'()+_,./:=?-]{1,70})\"?")
 _NAME: Final = re.compile(rb'content-disposition: *form-data; *name="([^"\r\n]*)"', re.IGNORECASE)
-_HEAD_MAX: Final = 1_024  # bytes of a part's headers in which its name is searched
+_HEAD_MAX: Final = 1_024  # bytes of a part's headers in which the field's name is searched
 
 
 def parts(content_type: str, raw: bytes) -> dict[str, bytes]:
-    """Return the fields by name. Raise ParameterInvalid for a malformed form."""
+    """Return the fields of a multipart form by name. Raise ParameterInvalid if it is malformed."""
     boundary = _BOUNDARY.search(content_type)
     if boundary is None:
         raise ParameterInvalid("The Content-Type of the form has no boundary.")
@@ -110,12 +111,12 @@ Injected = Annotated[DashboardServices, Depends(services)]
 
 
 async def visit(injected: Injected, request: Request) -> BrowserSession:
-    """Return the visit, and store it for the pages, which send its cookie and its form token.
+    """Return the visit, and store it with the request. Pages send its cookie and its form token.
 
     Every route of the dashboard depends on this function (`app.py`).
 
-    Because of the prefix `__Host-`, browsers accept the cookie only from our host and with TLS. The
-    local world has no TLS, so its cookie has no prefix.
+    Because of the prefix `__Host-`, browsers accept the cookie only from our host and with TLS.
+    Under `make dev` there is no TLS, so the cookie has no prefix.
     """
     base = split(injected.base_url)
     secure = base.scheme == "https"
@@ -162,7 +163,7 @@ def _require_right(request: Request, actor: Actor) -> None:
 
 
 def lacks_scope(actor: Actor) -> bool:
-    """Return whether this is an owner's key that lacks only the scope `refund`."""
+    """Return whether the actor is a key with an owner's rights except the scope `refund`."""
     return Right.OWN in RIGHTS[actor.role] and not actor.moves_money
 
 
@@ -174,7 +175,10 @@ def _provider(injected: DashboardServices, merchant: Merchant) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[T]):
-    """The `place` to show after a form, and its result, or None if another request made it."""
+    """The `place` (path) to show after a form, and the result of the form.
+
+    The result `made` is None if an earlier request with the same form has made it.
+    """
 
     place: str
     made: T | None
@@ -223,7 +227,7 @@ class PageRequest(OpenRequest):
         return typed_amount(typed, currency=code, wallet_scale=self.key.asset_scale, param=name)
 
     def once(self, act: Callable[[Reserve[T] | None], T], place: Callable[[T], str]) -> Done[T]:
-        """Call `act` only once for the form's name, which is new each time its page is rendered.
+        """Call `act` only once for each rendered form, which has a name of its own.
 
         `place` returns the path of the page to show, given the result of `act`. If the form is sent
         again with the same fields, `act` is not called, and the place is the same as before. A form
@@ -242,9 +246,10 @@ class PageRequest(OpenRequest):
         posted_form: Posted[T] = Posted(
             merchant=self.key.merchant,
             key=f"form-{fingerprint_of(path, name)}" if named else None,
-            # Including the name, which is not stored, prevents guessing the fields from the hash.
+            # The name is hashed with the fields but not stored. So nobody can find the fields by
+            # hashing guesses.
             fingerprint=fingerprint_of(path, [name, self.form]),
-            render=lambda done: json_text(place(done)),  # as JSON, because an erasure parses it
+            render=lambda done: json_text(place(done)),  # an erasure parses this as JSON
             status=303,
         )
         try:

@@ -51,7 +51,7 @@ def _midnight(typed: str) -> datetime:
 
 
 def _seconds(typed: str) -> timedelta:
-    """Return the chosen overlap. Raise ValueError."""
+    """Return the chosen time for which the replaced key stays valid. Raise ValueError."""
     if typed not in OVERLAPS:
         raise ValueError(typed)
     return timedelta(seconds=int(typed))
@@ -67,7 +67,7 @@ DayOrNone = Annotated[
 
 
 class RollForm(Fields):
-    """The time for which the replaced key or secret stays valid."""
+    """The time for which a replaced key or secret stays valid (the overlap)."""
 
     overlap: Annotated[
         timedelta, BeforeValidator(_seconds), message("Choose how long the old one stays valid.")

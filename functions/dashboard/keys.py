@@ -29,7 +29,7 @@ router = PageRouter(prefix="/keys", section=("/keys", "API keys"))
 
 
 class KeyForm(Fields):
-    """A new key. `ends` is its last day. Without `scopes` it gets all that its creator can give."""
+    """A new key. `ends` is its last day. No `scopes` means all scopes that its creator can give."""
 
     name: str
     scopes: Annotated[
@@ -49,8 +49,8 @@ def _page(
 ) -> Response:
     """Return the page.
 
-    The list comes from an index, which may not contain the new key `made` yet, so that key is
-    added.
+    The list comes from an index that may not contain the new key yet. So `made`, the new key, is
+    added to the list.
     """
     services, key = request.services, request.key
     listed = api_keys.listed(services, key)
@@ -114,7 +114,7 @@ async def create(request: Form) -> Response:
     again=_page,
 )
 async def roll(request: Form, key_id: str) -> Response:
-    """Replace a key, which stays valid for the overlap. Only this response shows the new key."""
+    """Replace a key. The old one stays valid for a while. Only this response shows the new key."""
     overlap = request.read(RollForm).overlap
     return _page(
         request, made=api_keys.roll(request.services, request.key, key_id, overlap=overlap)

@@ -35,14 +35,14 @@ from open_payments.models import Amount
 
 router = PageRouter(section=("/overview", "Overview"))
 HOURS: Final = 24
-ROUNDS: Final = 3  # the most reads of refunds, so that the page is fast even with very many refunds
+ROUNDS: Final = 3  # reads of refunds at most, so that the page is fast even with many refunds
 
 Money = Callable[[int], str]
 Figure = tuple[str, str, str]  # the name, the value, and the comparison with the period before
 
 
 class Period(StrEnum):
-    """A period. It is compared with the period of the same length before it."""
+    """A period of days. The overview compares it with the period of the same length before."""
 
     TODAY = "today"
     YESTERDAY = "yesterday"
@@ -173,7 +173,7 @@ def _refunded(
     """Return the figure for refunds: their sum and cost, computed as in the statement.
 
     A refund belongs to the day on which it ended. The stored daily sums do not include refunds, so
-    the refund records themselves are read. If there are too many to read, the figure says so.
+    the refund records themselves are read. If there are too many to read, the text states this.
     """
     first, last = these[0].day, these[-1].day
     begin, until = datetime.combine(first, time(), UTC), services.clock.now() + READ_FOR
@@ -214,7 +214,7 @@ def _chart(
     now: datetime,
     key: Actor,
 ) -> dict[str, Any] | None:
-    """Return the chart, by hour for one day or else by day. Return None if nothing was paid."""
+    """Return the chart, by hour for one day, otherwise by day. Return None if nothing was paid."""
     if period.length > 1:
         return chart(
             [each.day.isoformat() for each in these],
@@ -236,7 +236,7 @@ def _chart(
 
 
 def _share(count: int, of: int) -> int:
-    """Return the rounded percentage. It is 0 only for none, and 100 only for all."""
+    """Return the rounded percentage: 0 only if `count` is 0, and 100 only if `count` is `of`."""
     if count in (0, of):
         return 100 * (count == of > 0)
     return min(max(_rounded(100 * count, of), 1), 99)
@@ -338,8 +338,8 @@ def chart(
 
     In the result, `scale` has the values of the grid's lines from the top, and `grid` the lines'
     positions. `line` has the pieces of the line for the period before, as x1, y1, x2 and y2 in
-    percentages. `top` is the highest bar with its value, and the anchor that keeps the value inside
-    the chart. Each of the `rows` has a name, the sum, and the sum in the period before.
+    percentages. `top` is the highest bar, its value, and the SVG text anchor that keeps the value
+    inside the chart. Each of the `rows` has a name, the sum, and the sum in the period before.
     """
     most = max(values)
     step = _step(max(most, *before))
@@ -401,7 +401,7 @@ def _labelled(place: int, count: int) -> bool:
 
 
 def _anchor(place: int, count: int) -> str:
-    """Return the anchor that keeps a bar's text in the chart, even if it is wider than the bar."""
+    """Return the SVG anchor that keeps a bar's text, which may be wide, inside the chart."""
     if 6 * place < count:
         return "start"
     return "end" if 6 * place >= 5 * count else "middle"

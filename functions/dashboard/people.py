@@ -1,8 +1,9 @@
 """The page for the people of a shop.
 
-The page lists members with their roles, and invitations, and sets whether API keys can be used to
-sign in. Only the response to the request that creates an invitation contains the invitation's link.
-The link opens a page on which the invited person creates a passkey and becomes a member.
+The page lists members with their roles, and open invitations. It has a setting for whether API keys
+can be used to sign in. Only the response to the request that creates an invitation contains the
+invitation's link. The link opens a page on which the invited person creates a passkey and becomes a
+member.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ router = PageRouter(prefix="/people", section=("/people", "People"))
 
 
 class RoleForm(Fields):
-    """The role of a member, or of the invited person `name`."""
+    """The role of a member, or the role and name of an invited person."""
 
     name: str
     role: Annotated[Role, message("Choose a role.")]
@@ -51,8 +52,8 @@ def _page(
 ) -> Response:
     """Return the page.
 
-    The lists come from an index, which may not contain the new invitation `invited` yet, so that
-    invitation is added.
+    The lists come from an index that may not contain the new invitation yet. So `invited`, the new
+    invitation, is added to the list.
     """
     services, key = request.services, request.key
     listed = people.listed(services, key.merchant)

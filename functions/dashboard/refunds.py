@@ -1,8 +1,8 @@
 """The pages on which to request a refund, see its price, approve it in the wallet, or cancel it.
 
 If the customer's wallet cannot accept a refund, the shop can send the customer a link to a page
-that asks for another wallet. The first part of this module has the texts about refunds, which the
-page of the transaction uses, too.
+that asks for another wallet. The first part of this module has the texts about refunds. The page of
+the transaction also uses these texts.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ router = PageRouter()
 
 
 class RefundForm(Fields):
-    """A refund. Without an amount, all the rest is refunded; `how` is "now" to use the budget."""
+    """A refund. Without an amount, all that is left is refunded. `how` is "now" for the budget."""
 
     amount: Text
     mode: Annotated[AmountMode | None, OR_NONE, message("Choose one of the form's values.")]
@@ -292,13 +292,14 @@ async def request_refund(request: Form, session_id: str) -> Response:
     """Request a refund, then either pay it from the budget or request its price."""
     done = _requested(request, _asked(request, session_id))
     refund = done.made
-    if refund is None:  # the first request asks for the refund's price, or pays it
+    if refund is None:  # the form was sent twice, and the first request does the rest
         return see(request.visit, done.place)
     if refund.budget_at is not None:
         from checkout.flows.refund import budget
 
         refund = budget.pay_now(request.services.paying(), refund)
-    # If the price is above the budget's margin, the page already shows it and asks to confirm it.
+    # If the price is above the budget's margin, the page already shows the price and asks the
+    # merchant to confirm it. So no new price is requested.
     if refund.approval_waits and refund.problem is not RefundProblem.TOO_DEAR:
         return _prepared(request, refund.id)
     return see(request.visit, done.place)
@@ -327,7 +328,7 @@ async def one_refund(request: Page, refund_id: str) -> Response:
     Door(Right.REFUND, "asks the shop's wallet for an approval", doors.OWN),
 )
 async def prepare(request: Form, refund_id: str) -> Response:
-    """Request the price, and the wallet's page on which the merchant approves the refund."""
+    """Request the price, and the address of the wallet's page for approving the refund."""
     return _prepared(request, refund_id)
 
 
@@ -382,7 +383,7 @@ async def callback(request: Page, refund_id: str) -> Response:
     services, key = request.services, request.key
     refunds.get(services, key, refund_id)
     returned = callback_of(request.http)
-    if returned.result is not None:  # the wallet does not sign it, so do not rely on it
+    if returned.result is not None:  # unsigned, so anybody may have sent it
         return _page(request, refund_id, alert="The refund was not approved.")
     done = approve.finish(
         services.paying(),
@@ -414,7 +415,7 @@ def _prepared(request: PageRequest, refund_id: str) -> Response:
     try:
         approve.prepare(request.services.paying(), request.key, refund_id)
     except CheckoutError as error:
-        # The refund is stored already, so the page of the refund shows the problem.
+        # The refund is already stored, so its own page shows the problem, not the form again.
         status = 403 if isinstance(error, PermissionMissing) else 200
         return _page(request, refund_id, alert=error.message, status=status)
     return see(request.visit, f"/refunds/{refund_id}")
@@ -481,7 +482,7 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> dict[str,
 
 
 def _budget(services: DashboardServices, key: Actor, refund: Refund) -> str | None:
-    """Return what the refund would leave of the budget, or None if the budget cannot pay it."""
+    """Return the budget that would be left after the refund; None if it cannot pay the refund."""
     waits = refund.approval_waits and not refund.payment_in_flight and not refund.claimed
     if refund.quote is None or not waits:
         return None

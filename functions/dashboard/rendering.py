@@ -1,7 +1,7 @@
 """Render pages from templates, and errors as pages.
 
-All text is escaped, and no attribute contains script or style. Templates receive records of the
-domain, and texts and sums about them. The grants and tokens in a record are sealed.
+All text is escaped, and no attribute contains script or style. Templates receive stored records,
+and texts and sums about them. The grants and tokens in a record are encrypted.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def page(
 ) -> Response:
     """Render `template`. `section` is the path of the page's entry in the navigation bar.
 
-    A page that shows the cases that need a person gives its own `needs`, or None.
+    By default the page has the banner of the cases that need a person. A page that shows these
+    cases itself gives its own `needs`, or None.
     """
     visit: BrowserSession | None = getattr(request.state, "visit", None)
     key: Actor | None = getattr(request.state, "key", None)
@@ -84,7 +85,7 @@ def page(
 
 
 def wait_page(request: Request, seconds: int) -> Response:
-    """Return a page that reloads this address after `seconds`, to ask the wallet again."""
+    """Return a page that reloads this address after `seconds`, which asks the wallet again."""
     again = f"{request.url.path}?{request.url.query}"
     return page(request, "refund_wait.html", section="", seconds=seconds, again=again)
 
@@ -92,8 +93,7 @@ def wait_page(request: Request, seconds: int) -> Response:
 def strip(request: Request) -> ActionItems | None:
     """Return the cases that need a person, or None if they cannot be read.
 
-    The cases are read once for each request. If they cannot be read, the page is shown without
-    them.
+    The cases are read once for each request. If they cannot be read, the page has no banner.
     """
     if not hasattr(request.state, "found"):
         try:
@@ -169,7 +169,7 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
 
 
 def _relative_home(request: Request) -> str | None:
-    """Return the dashboard's path relative to `request`, for errors where no base URL is known."""
+    """Return the dashboard's path relative to `request`, for errors that occur without a visit."""
     _, found, rest = request.url.path.partition(PREFIX)
     return "../" * rest.count("/") + PREFIX[1:] if found else None
 
@@ -186,7 +186,7 @@ def _room(request: Request) -> str:
 
 
 def _requested(request: Request) -> str:
-    """Return the requested path, or "" for a form, which is not sent again after a sign-in."""
+    """Return the requested path, or "" for a form, because a form is not repeated after sign-in."""
     if request.method != "GET":
         return ""
     path = request.url.path.partition(PREFIX)[2]

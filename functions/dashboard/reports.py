@@ -2,11 +2,11 @@
 
 The export is a page with links to its parts. Each part consists of four CSV files.
 
-The first file has a row for each session, the second for each line item, the third for each payment
-attempt, and the fourth for each sum that was received or sent back. Amounts are given both in minor
-units, as in the API, and as decimals. Text that a spreadsheet would run as a formula is prefixed
-with an apostrophe. An Amount is not prefixed, because its text is always a number, even if it
-begins with a minus.
+The first file has a row for each session, and the second for each line item. The third has a row
+for each payment attempt, and the fourth for each sum that was received or sent back. Amounts are
+given both in minor units, as in the API, and as decimals. Text that a spreadsheet would run as a
+formula is prefixed with an apostrophe. An Amount is not prefixed, because its text is always a
+number, even if it begins with a minus.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _row(name: str, days: tuple[StatementDay, ...], key: Actor) -> dict[str, Any
 
 
 def _number(amount: Amount) -> str:
-    """Return the amount for people, without the currency, which is in the table's caption."""
+    """Return the amount for people, without the currency: the table's caption has the currency."""
     return readable(amount).partition("\N{NO-BREAK SPACE}")[0]
 
 
@@ -158,7 +158,7 @@ def _statement_line(each: StatementDay, key: Actor) -> tuple[str | int | Amount,
 
 
 exports = PageRouter(prefix="/export")
-ANSWER_MAX: Final = 4_000_000  # bytes of JSON; Lambda allows 6 MB, so one more session fits
+ANSWER_MAX: Final = 4_000_000  # bytes of JSON, after which no session is added; Lambda allows 6 MB
 _WITH_REFUNDS: Final = ("transactions", "accounting")
 _FORMULA: Final = ("=", "+", "-", "@")
 
@@ -192,7 +192,7 @@ async def export_file(
     filters: Understood,
     append: str = "",
 ) -> Response:
-    """Return as many sessions as fit; the header `Export-Next` is the cursor for the rest."""
+    """Return as many sessions as fit. The header `Export-Next` has the cursor for the others."""
     services, key = request.services, request.key
     name, now = f"{file}.csv", services.clock.now()
     whole = reports.export_part(services, key, filters.text, filters.query)
@@ -446,8 +446,8 @@ def lines(rows: Iterable[Row]) -> str:
 def _safe(value: str | int | Amount) -> str | int:
     """Return an Amount in digits, and a text in a form that spreadsheets do not run as a formula.
 
-    Some spreadsheets ignore blanks and invisible characters before a formula, or also accept the
-    wide forms of a formula's signs, so such texts are changed, too.
+    Some spreadsheets ignore blanks and invisible characters before a formula. Some accept the
+    full-width forms of the signs with which formulas begin. So such texts are changed, too.
     """
     if isinstance(value, Amount):
         return value.decimal()

@@ -1,7 +1,8 @@
 """Declare the routes of the dashboard: their rights, their effects, and their error pages.
 
-docs/tables.py prints the declarations into docs/security.md. `dependencies.signed_in` checks that
-the actor has the right, and the flows check the actor's limits.
+A declaration is a `Door` (domain/merchant/doors.py). docs/tables.py prints the declarations into
+docs/security.md. `dependencies.signed_in` checks that the actor (member or API key) has the right,
+and the flows check the actor's limits.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Route = Callable[..., Awaitable[Response]]
 
 
 class NamesFirst(APIRoute):
-    """A route with a path parameter that never matches the fixed path of another route.
+    """A route whose path parameter never matches the fixed path of another route.
 
     For example, GET `/webhooks/remove` does not match `/webhooks/{event_id}`, although the route
     `/webhooks/remove` accepts only POST. The application's `state.names` has all paths without
@@ -62,10 +63,10 @@ class PageRouter(APIRouter):
         door: Door[Right] | None,
         again: Callable[..., Response] | None = None,
     ) -> Callable[[Route], Route]:
-        """Declare a form, with POST. If it is rejected, `again` shows its page with the reason.
+        """Declare a form, with POST. If the form is rejected, `again` returns the form's page.
 
-        `again` is called with `request`, `alert`, `status` and those parameters of the path that it
-        declares. Without `again`, an error page is shown.
+        `again` is called with `request`, `alert` (the reason), `status` and those parameters of the
+        path that it declares. Without `again`, an error page is shown.
         """
         self._declare("POST", path, door)
 

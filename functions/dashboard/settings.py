@@ -109,7 +109,7 @@ async def preview(request: Page) -> Response:
     """Return the customers' page with the settings in the query string.
 
     The code of functions/pay renders the page, with a sample purchase. The page's form does
-    nothing, and the page has no script. functions/pay is imported here, because previews are rare.
+    nothing, and the page has no script. functions/pay is imported only here: previews are rare.
     """
     from pay import render
     from pay.language import reader
@@ -207,7 +207,7 @@ def _providers(merchant: Merchant, form: dict[str, str]) -> list[tuple[Any, str]
 
 
 def _asks(provider: Provider) -> str:
-    """Return the text that says what customers type at this provider, with an example."""
+    """Return the text about what customers type at this provider, with an example."""
     words = " and ".join(each.label or "name" for each in provider.fields)
     return f"{words}, such as {provider.example}" if provider.example else words
 
@@ -218,7 +218,7 @@ def _units(merchant: Merchant, value: int) -> str:
 
 
 def _sample(services: DashboardServices, merchant: Merchant) -> Session:
-    """Return an open session for two items. It is not stored."""
+    """Return an open session for two items, for the preview. It is never stored."""
     now, currency = services.clock.now(), merchant.asset_code.lower()
     return Session(
         id="cs_" + "0" * 22,

@@ -1,7 +1,8 @@
 """Sign in with a passkey or an API key, sign out, and sign up with a new shop.
 
 The first page of a sign-up asks for the wallet address. The second page shows the wallet, and asks
-for the shop's name and a passkey. The form contains the invitation's token.
+for the shop's name and a passkey. If the person was invited, both forms contain the invitation's
+token.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ async def sign_in_form(request: OpenPage) -> Response:
 
 @router.form("/sign-in", OPEN)
 async def sign_in_with_key(request: OpenPage) -> Response:
-    """Sign in with an API key. After an error, the form is shown again, whichever page sent it."""
+    """Sign in with an API key. After an error, the sign-in form is shown again."""
     try:
         request = replace(request, form=await posted_fields(request))
         verify_token(request.visit, request.form)
@@ -132,7 +133,10 @@ def _page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page. With `looks`, look up and show the typed wallet. Raise as the flow does."""
+    """Return the page. With `looks`, look up and show the typed wallet.
+
+    Raise as `sign_up.admitted` and `sign_up.look_up` do.
+    """
     from checkout.flows.people import sign_up
 
     services, form, client = request.services, request.read(SignUpForm), request.client
@@ -237,7 +241,7 @@ async def confirmed(request: Page) -> Response:
     from checkout.flows.people import ownership
 
     returned = callback_of(request.http)
-    if returned.result is not None:  # the wallet does not sign it, so do not rely on it
+    if returned.result is not None:  # unsigned, so anybody may have sent it
         return _wallet(request, alert="You did not confirm that this wallet is yours.")
     try:
         seconds = ownership.finish(

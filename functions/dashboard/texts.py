@@ -105,7 +105,7 @@ WAITING: Final[dict[str, str]] = {
     "canceled": "You canceled this session. It can no longer be paid.",
 }
 
-# What is added for a session that has ended once it is certain that no money has arrived.
+# This text is added for an ended session once it is certain that no money has arrived.
 NONE_ARRIVED: Final = "No money arrived, and none can."
 
 # Why there is no event about the end of a session.
@@ -219,8 +219,8 @@ ENDED_BY: Final[Mapping[EndedBy, str]] = {
     EndedBy.EXPIRY: "the session's expiry",
     EndedBy.OUTSIDE_PAYMENT: "money that came from outside of the checkout page",
 }
-# For the overview: the reasons why sessions with a wallet were not paid, by the problem or the
-# outcome of the last attempt. A later release may have stored other reasons.
+# The overview's reasons why sessions with a wallet were not paid, by the problem or the outcome of
+# the last attempt. A later release may have stored other reasons.
 REASON: Final[Mapping[str, str]] = {
     Problem.WALLET_UNREACHABLE: "The wallet provider did not answer",
     Problem.WALLET_INVALID: "No wallet at the address",
@@ -241,7 +241,7 @@ REASON: Final[Mapping[str, str]] = {
     Outcome.PAID_IN_PART: "Given up after a part had arrived",
 }
 REASON_UNKNOWN: Final = "Another reason: {}"
-# For the list: how the last attempt of an unpaid session failed.
+# The list of transactions shows how the last attempt of an unpaid session failed.
 FAILURE: Final[Mapping[Outcome, str]] = {
     Outcome.DECLINED: "Declined",
     Outcome.TIMED_OUT: "Timed out",
@@ -276,7 +276,8 @@ REPORTED: Final[Mapping[str, str]] = {
         "could still approve."
     ),
 }
-# The kinds of error in the notes of steps. Kinds that a later release has stored are shown as is.
+# The kinds of error in the notes of steps. A later release may have stored other kinds, which are
+# shown as they are.
 KIND: Final[Mapping[str, str]] = {
     "NotSent": "no connection",
     "NoSuchHost": "no such host",
@@ -345,7 +346,7 @@ ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
         "or deliver the goods. This service does neither automatically.",
     ),
 }
-# The texts of each case that needs a person, and of its remedy.
+# The kinds of cases that need a person, as the page of the notices lists them.
 TOPIC: Final[dict[Topic, str]] = {
     Topic.PAYMENTS: "Payments: a part, too much, too late, no clear answer, or a withdrawal",
     Topic.WALLET: "Your wallet: a provider refuses its key",
@@ -356,6 +357,7 @@ PACE: Final[dict[Pace, str]] = {
     Pace.AT_ONCE: "Within five minutes",
     Pace.DAILY: "Once a day, at 07:00 UTC, if there is something new",
 }
+# The texts of each case that needs a person, and of its remedy.
 NEED: Final[dict[Case, tuple[str, str]]] = {
     Case.PARTIAL_PAYMENT: (
         "Only a part of the money has arrived:",
@@ -407,8 +409,8 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
         "Put a newer key into your server before this one ends.",
     ),
 }
-# The same cases on the banner of each page: the text, and the verb of its link. {} stands for a sum
-# and an order, or for a name.
+# The same cases on the banner of each page: the text, and the text of its link. {} stands for the
+# name of the case (banner.named).
 NEED_NOW: Final[dict[Case, tuple[str, str]]] = {
     Case.PARTIAL_PAYMENT: ("Only {} arrived", "decide"),
     Case.UNDECIDED: ("A wallet gives no clear answer about {}", "look it up"),

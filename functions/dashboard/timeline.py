@@ -21,8 +21,8 @@ from dashboard import texts
 from dashboard.view import readable, short
 
 _AT_ONCE: Final = timedelta(seconds=1)  # shorter times are not shown
-_CREATED: Final = "created"  # the first entry of a history
-# These events end an attempt from outside, so the steps belong to the session, not the attempt.
+_CREATED: Final = "created"  # the name of the first entry of a history
+# These events end an attempt from outside, so their steps belong to the session, not the attempt.
 _OF_THE_SESSION: Final = frozenset[str](
     {
         Event.MONEY_FOUND,
@@ -139,7 +139,7 @@ def _chapter(
     number: int, attempt: PaymentAttempt | None, session: Session, begun: datetime
 ) -> AttemptGroup:
     title = f"Attempt {number}"
-    if attempt is None:  # only the newest attempts are stored
+    if attempt is None:  # an old attempt that is no longer stored
         return AttemptGroup(title, number=number, at=begun)
     described = attempt.outcome or (attempt.reported if attempt.approved_at is None else None)
     running = texts.PART_ARRIVED if session.partly_paid else texts.RUNNING
@@ -201,8 +201,8 @@ def _step(
 ) -> TimelineStep:
     """Return a history entry as a step.
 
-    The text for an event that this release does not know is the event's name. `described` has the
-    texts of the group's earlier steps.
+    If a later release has stored an unknown event, its text is the event's name. `described` has
+    the texts of the group's earlier steps.
     """
     text, resource, detail = texts.STEP.get(entry.event, entry.event), None, _detail(entry)
     if attempt is not None:
@@ -220,7 +220,7 @@ def _step(
 def _stored(
     entry: HistoryEntry, attempt: PaymentAttempt, text: str, described: set[str]
 ) -> tuple[str, str | None]:
-    """Return the stored resource's text and URL: first the incoming payment's, then the quote's."""
+    """Return the text and URL of the stored resource: the incoming payment, and then the quote."""
     assert attempt.resolved_at is not None
     if entry.at == attempt.resolved_at and texts.INCOMING not in described:
         return texts.INCOMING, attempt.incoming_payment
@@ -230,7 +230,7 @@ def _stored(
 
 
 def _detail(entry: HistoryEntry) -> str | None:
-    """Return the text for a note, which is a problem's name, perhaps followed by the kind of error.
+    """Return the text for an entry's note: a problem's name, perhaps with a kind of error.
 
     If the merchant's key was refused, the text states the reason and the provider's answer.
     """

@@ -55,7 +55,7 @@ from dashboard.webhooks import elsewhere
 from open_payments.models import Quote
 
 router = PageRouter(prefix="/transactions/{session_id}")
-_WRITTEN_WITHIN: Final = timedelta(minutes=10)  # the event of an end by the clock (expiries.py)
+_WRITTEN_WITHIN: Final = timedelta(minutes=10)  # longest delay of an expiry's event (expiries.py)
 
 
 class NoteForm(Fields):
@@ -115,9 +115,10 @@ def transaction_page(
 
 
 def _others(request: PageRequest, session: Session, *, beside: bool) -> dict[str, Any]:
-    """Return the banner of the other cases that need a person. The page itself shows its own case.
+    """Return the banner of the other cases that need a person.
 
-    The page has one alert at most. So `beside` an alert there is no banner, only a number.
+    The case of this session is shown by the page itself. The page has one alert at most. So if
+    there is another alert (`beside`), only the number of other cases is shown, not the banner.
     """
     needed = strip(request.http)
     found = [each for each in needed.found if each.target != session.id] if needed else []
@@ -219,8 +220,8 @@ def _end(
 ) -> Response:
     """End a session, and log its end.
 
-    If the session's incoming payment must be closed first, only begin to close the incoming
-    payment, and log that the closing has begun.
+    If the session's incoming payment must be closed first, this function only begins to close the
+    incoming payment, and logs that the closing has begun.
     """
     services, key = request.services, request.key
     before = lookup.get(services, key, session_id)
@@ -366,7 +367,7 @@ def _budget(
 
 
 def _waiting(session: Session, status: Status) -> str:
-    """Return the next step, and whether money can still arrive if that is certain."""
+    """Return the text of the next step. If it is certain that no money can arrive, add that."""
     waiting = texts.WAITING[_stage(session, status)]
     nothing = session.unsold and session.wallet_given and not session.received
     return f"{waiting} {texts.NONE_ARRIVED}" if nothing else waiting
@@ -437,7 +438,7 @@ def _received(session: Session) -> str | None:
 
 
 def _difference(session: Session) -> str | None:
-    """Return how far the received amount is from the price; None if it is all or nothing."""
+    """Return the difference of the received amount and the price; None if all or nothing came."""
     missing = _missing(session)
     if not session.received or missing == 0:
         return None

@@ -1,7 +1,7 @@
 """The list of transactions, and the filters that the export shares.
 
-If a filter cannot be parsed, the page shows an error beside the form and lists nothing, because a
-list without this filter would show other transactions than the merchant asked for.
+If a filter cannot be parsed, the page shows an error beside the form and lists nothing. A list
+without this filter would show other transactions than the merchant asked for.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _EARLIEST, _LATEST = date(2000, 1, 1), date(2200, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters as `typed` and as a query. `wrong` has a sentence about each filter with an error."""
+    """Filters as typed and as a query. `wrong` has a sentence about each filter with an error."""
 
     typed: dict[str, str]
     text: str
@@ -144,7 +144,7 @@ def _amount(typed: str, key: Actor, wrong: list[str]) -> int | None:
 
 
 async def understood(found: Annotated[Filters, Depends(filters)]) -> Filters:
-    """Return the filters. Raise ParameterInvalid if one cannot be parsed."""
+    """Return the filters. Raise ParameterInvalid if a filter cannot be parsed."""
     if found.wrong:
         raise ParameterInvalid(found.wrong[0])
     return found
@@ -212,12 +212,13 @@ def _around(key: Actor, query: ListQuery, found: SessionList) -> tuple[str | Non
 def _first_steps(
     services: DashboardServices, key: Actor, sessions: Sequence[Session]
 ) -> dict[str, Any] | None:
-    """Return which first steps are done, or None if a shop that sells in one of two ways has all.
+    """Return which first steps of a new shop are done, or None if the shop needs no more steps.
 
-    It sells by payment links and is told by e-mail, or it has a server that creates sessions and
-    gets webhooks. `done` tells for each step whether it is done. `page` is a page on which the
-    merchant can pay. `confirm` is true if the merchant has not yet proven that the wallet is
-    theirs. `notices` is None if the visitor cannot get notices.
+    A shop needs no more steps once it has made a sale and sells in one of two ways: by payment
+    links, with notices by e-mail, or by a server that creates sessions, with webhooks. In the
+    result, `done` has for each step whether it is done. `page` is a page on which the merchant can
+    pay. `confirm` is true if the merchant has not yet proven that the wallet is theirs. `notices`
+    is None if the visitor cannot get notices.
     """
     merchant = services.known_merchants.get(key.merchant)
     if merchant is None or not merchant.endpoints:

@@ -30,7 +30,7 @@ from dashboard.texts import (
 )
 from open_payments.models import Amount
 
-NOT_REACHED, NOT_ANSWERED = "not sent", "no answer"  # how the sender's errors begin
+NOT_REACHED, NOT_ANSWERED = "not sent", "no answer"  # how the webhook sender's errors begin
 USUAL_COLOR: Final = "#0b5cad"  # the same color as in the customers' page.css
 
 
@@ -73,7 +73,7 @@ def delivered(event: WebhookEvent) -> Delivered:
 
 
 def _look_of(event: WebhookEvent) -> str:
-    """Return the CSS class of the badge. An event that will be tried again gets a warning."""
+    """Return the CSS class of the badge. A failed event that will be sent again has "warn"."""
     if event.status is EventStatus.PENDING:
         made = [each for each in event.deliveries if each.duration_ms is not None]
         return "warn" if made and not made[-1].succeeded else "processing"
@@ -90,15 +90,15 @@ def status_of(session: Session, now: datetime) -> str:
 
 
 def look_of(session: Session, now: datetime) -> str:
-    """Return the CSS class of the status. A partly paid session is marked: it needs a person."""
+    """Return the CSS class of the status. A partly paid session is marked as needing a person."""
     return "warn" if session.partly_paid else session.status_at(now).value
 
 
 def refunded_of(session: Session, refunds: Iterable[Refund]) -> str | None:
     """Return the text of how much of the session's money was sent back, or None for nothing.
 
-    The refunds are needed for this, because the sum in the session also includes the amounts of
-    refunds that are still waiting.
+    The refunds are needed, because the sum in the session also includes refunds that are still
+    waiting.
     """
     back = sum(each.amount if each.noted else each.sent for each in refunds)
     if not back:
@@ -108,7 +108,7 @@ def refunded_of(session: Session, refunds: Iterable[Refund]) -> str | None:
 
 
 def wallet_of(session: Session) -> str | None:
-    """Return the customer's wallet address, or a word that says that the address was erased."""
+    """Return the customer's wallet address, or a word for an address that was erased."""
     if session.erased:
         return ERASED
     return session.customer.id if session.customer else None
@@ -148,8 +148,8 @@ def sum_of(key: Actor, value: int) -> str:
 def readable(amount: Amount) -> str:
     """Return the amount for people, for example "1,234.50 USD".
 
-    It has all significant digits, and at least the currency's number of decimals. A non-breaking
-    blank keeps the amount on one line.
+    The text has all significant digits, and at least the currency's number of decimals. A
+    non-breaking blank keeps the amount on one line.
     """
     whole, _, fraction = amount.decimal().removeprefix("-").partition(".")
     sign = "-" if amount.value < 0 else ""

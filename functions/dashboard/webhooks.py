@@ -47,7 +47,7 @@ _SINCE: Final = timedelta(days=3)  # the default for "failed since"
 
 
 class ResendForm(Fields):
-    """The failed events to send again: those since a day, continued after the event `after`."""
+    """The failed events to send again: those since the day `since`, beginning after `after`."""
 
     since: Annotated[Day, message("“Failed since” must be a day, like 2026-03-31.")]
     after: str
@@ -64,9 +64,10 @@ def _page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page of the `chosen` endpoint, with the form as `typed` and a new `secret`.
+    """Return the page of the `chosen` endpoint. Raise ResourceMissing if there is none.
 
-    Raise ResourceMissing if there is no such endpoint.
+    `typed` has the fields of a form that is shown again, and `secret` is a new signing secret.
+    `failed` is the count of failed events before they are sent again, `resent` the count after.
     """
     services, key, http = request.services, request.key, request.http
     merchant = merchants.get(services.merchants, key.merchant)
@@ -148,7 +149,7 @@ async def log(request: Page) -> Response:
 
 @router.form("", Door(Right.INTEGRATE, "later events, with details, to an address"), again=_again)
 async def configure(request: Form) -> Response:
-    """Change an endpoint or add one. Only this response shows a new signing secret."""
+    """Change or add an endpoint. Only this response shows its new signing secret, if any."""
     key, chosen = request.key, _which(request)
 
     def act(reserve: Reserve[Configured] | None) -> Configured:
@@ -218,7 +219,7 @@ async def send_test(request: Form) -> Response:
 
 @router.form("/resend-failed", Door(Right.INTEGRATE, "events to a known address"), again=_again)
 async def resend_failed(request: Form) -> Response:
-    """Show how many events would be sent. Send them after the merchant has confirmed."""
+    """Show how many failed events would be sent, or send them if the merchant has confirmed."""
     services, key, chosen = request.services, request.key, _which(request)
     typed = request.read(ResendForm)
     if "sure" not in request.form:

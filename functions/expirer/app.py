@@ -1,7 +1,7 @@
 """The scheduled Lambda function: run one round of the sweep, and send its counts as metrics.
 
-A round that takes longer than a minute overlaps with the next round. Such an overlap is harmless,
-so the function does not need reserved concurrency, which small AWS accounts cannot spare. If one
+A round that takes longer than a minute overlaps with the next round. Such an overlap is harmless.
+So the function needs no reserved concurrency, which small AWS accounts cannot spare. If one
 round a minute is not enough, add schedules that start rounds in parallel, each for its own range of
 shards (docs/scaling.md).
 """
@@ -26,7 +26,8 @@ from checkout.flows.schedule.sweep import Counts
 from checkout.ports import Email, Notice, ShardRange
 from checkout.services import PayServices
 
-# The last check of a round can take this long. It must end before Lambda stops the process.
+# A check can take this long, and must end before Lambda stops the process. So no check begins in
+# the last part of a round.
 LAST_CHECK: Final = timedelta(seconds=25)
 SWEEP: Final = 0.8  # the share of a round's time for the sweep; expired sessions get the rest
 
@@ -37,7 +38,7 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
     """Return the Lambda handler, which returns the counts of one round.
 
     The event `{"part": 3, "of": 8}` requests the sweep of one range of the shards. Only the round
-    for the first range also ends and counts the sessions whose time is over.
+    for the first range also ends expired sessions, and counts ended sessions for the daily totals.
     """
 
     @telemetry.observed
@@ -88,7 +89,7 @@ def _reported(counts: Counts, followed: Followed) -> dict[str, Any]:
 
 
 def _written(notice: Notice) -> Email:
-    """Write a notice. The code for it is loaded here, because most rounds send no notice."""
+    """Write a notice. The code is loaded only here, because most rounds send no notice."""
     from pay.emails import notice_email
 
     return notice_email(notice)
@@ -97,7 +98,7 @@ def _written(notice: Notice) -> Email:
 def _acknowledged(
     session: Session, merchant: Merchant, filed: Withdrawal, said: CustomerDetails
 ) -> Email:
-    """Write the acknowledgement of a withdrawal. The code for it is also loaded only here."""
+    """Write the acknowledgement of a withdrawal. The code is loaded only here."""
     from pay.emails import acknowledgement
 
     return acknowledgement(session, merchant, filed, said)

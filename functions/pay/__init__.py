@@ -1,3 +1,3 @@
 """The customer's hosted pages: wallet submission, grant callback, confirmation."""
 
-import checkout  # noqa: F401 - before all others, because it prepares a cold start
+import checkout  # noqa: F401 - imported first, to shorten cold starts

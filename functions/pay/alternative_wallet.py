@@ -1,7 +1,7 @@
 """The page on which a customer names another wallet for their refund.
 
-The shop sends the customer the link to this page. Opening the link writes nothing. The page needs
-no script.
+If a refund cannot be paid to the customer's wallet, the shop sends the customer a link to this
+page. Opening the link writes nothing. The page needs no script.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def claimed(services: Injected, request: Request, session_id: str, token: 
 async def name_wallet(
     services: Injected, request: Request, session_id: str, token: str
 ) -> Response:
-    """Store the wallet that the customer names. This request sends no money to the wallet."""
+    """Store the wallet that the customer names. No money is sent yet."""
     client = counted(services, request)
     typed = ""
     try:

@@ -1,8 +1,8 @@
 """The Lambda function `pay`.
 
-Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda sends
-each environment one event at a time, so a blocking call delays no other request, while a thread
-pool would add 0.3 ms to each request (docs/reference/design.md).
+Endpoints are `async def` although they call boto3, which blocks. A blocking call delays no other
+request, because Lambda sends each environment one event at a time. A thread pool would add 0.3 ms
+to each request (docs/reference/design.md).
 """
 
 from __future__ import annotations

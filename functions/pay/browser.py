@@ -1,17 +1,18 @@
 """Bind an approval to the browser that began it, with a cookie.
 
-The browser that submits the wallet gets the cookie. The QR code on its page hands the approval over
-to a phone: the link in the code contains a proof, and the phone gets the cookie in exchange for the
-proof. A customer who returns from the wallet in any other browser must confirm first (RFC 9635,
-"Session Management for Interaction Finish Methods"), because nobody who was sent a link to an
-approval page should pay without seeing the purchase. A page of another site could open the
-hand-over link without its visitor noticing, so the phone gets the cookie only if its browser
-reports that no other site led to the link.
+A customer could be sent a link to a wallet's approval page, and pay for a purchase that they have
+never seen. To prevent this, a customer who returns from the wallet in a browser without the cookie
+must confirm first (RFC 9635, "Session Management for Interaction Finish Methods").
 
-Both browsers also get a second cookie, which outlives the payment. This cookie proves that the
-browser made the attempt that paid. Only a browser with this proof sees the customer's details,
+The browser that submits the wallet gets the cookie. The QR code on the page hands the approval over
+to a phone: the link in the code contains a proof, and the phone gets the cookie in exchange for the
+proof. A page of another site could open this link without its visitor noticing. So the phone gets
+the cookie only if its browser reports that no other site led to the link.
+
+Both browsers also get a second cookie, which outlives the payment. The second cookie proves that
+the browser made the attempt that paid. Only a browser with this proof sees the customer's details,
 because other people can know the page's address, too: the shop gets the address in its return URL.
-A browser that files a withdrawal gets such a cookie for the withdrawal.
+A browser that files a withdrawal gets a cookie of this kind for the withdrawal.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from open_payments.urls import split
 from pay.view import paths_of
 
 DEVICE: Final = "device"  # the parameter of the hand-over link that contains the proof
-# A browser sees the details for this many seconds after it submits the wallet or files the
-# withdrawal. During the same time, it can have the receipt sent by e-mail.
+# A browser can show the details for this many seconds after the wallet was submitted or the
+# withdrawal was filed. During the same time, the page can send the receipt by e-mail.
 SHOWN_FOR: Final = 30 * 86_400
 _FILED: Final = "withdrawal"
 _PAID: Final = frozenset({Outcome.PAID, Outcome.PAID_IN_PART})
@@ -54,9 +55,9 @@ def bind(
     """Add the cookie to `response`, so that the customer need not confirm on return.
 
     Browsers send the cookie when a wallet redirects back to us (SameSite=Lax). Because of the
-    prefix `__Host-`, they accept the cookie only from our host and with TLS. The local world has no
-    TLS, so its cookie has no prefix. A browser whose approval was `verified` also gets the cookie
-    that proves the attempt, even if no approval is pending any more.
+    prefix `__Host-`, browsers accept the cookie only from our host and with TLS. Under `make dev`
+    there is no TLS, so the cookie has no prefix. A browser whose approval was `verified` also gets
+    the cookie that proves the attempt, even if no approval is pending any more.
     """
     grant = sealed.pending_grant(services.vault, session)
     if grant is not None:
@@ -89,7 +90,7 @@ def has_paid(services: PayServices, request: Request, session: Session, merchant
     """Return whether this browser began the attempt that paid, or took it over by QR code."""
     attempts = attempts_of(session)
     if not attempts or attempts[-1].outcome not in _PAID:
-        return False  # the payer is unknown: anybody can pay
+        return False  # the last attempt has not paid; the money may be from anybody
     act = _attempt(attempts[-1].number)
     return _proves(services, request, session, merchant, act)
 
@@ -110,8 +111,8 @@ def _remember(
 ) -> None:
     """Add the cookie that proves `act`, if the session has details to show or can still get some.
 
-    Browsers send the cookie only to this session's pages, so that a browser that made many
-    purchases does not send the cookies of all these purchases with each request.
+    `act` is an attempt to pay or a withdrawal. Browsers send the cookie only to this session's
+    pages, so that a request does not contain the cookies of all earlier purchases.
     """
     if session.customer_details is None and not merchant.withdrawal_days:
         return
@@ -193,7 +194,8 @@ def _name(services: PayServices, session_id: str) -> str:
 
 
 def _shown_name(services: PayServices, session_id: str, act: str) -> str:
-    # Not `__Host-`, which would require the path "/".
+    # The prefix is not `__Host-`, because that requires the path "/". This cookie's path is the
+    # session's page.
     prefix = "" if is_http(services.base_url) else "__Secure-"
     kind = "filed" if act == _FILED else "paid"
     return f"{prefix}{kind}-{session_ref(session_id)}"

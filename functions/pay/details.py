@@ -73,7 +73,9 @@ def form(
 ) -> Response:
     """Return the page with the form, and with the `typed` texts if the form is shown again.
 
-    `unproven` means that a page of another site may have sent the form.
+    `wrong` has the faults of the texts. `turned` is the address whose country was just changed, so
+    that its form has other fields. `unproven` means that a page of another site may have sent the
+    form.
     """
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader

@@ -2,7 +2,7 @@
 
 E-mails exist in the same languages as the customers' pages, and have no pictures. E-mails to
 customers contain neither a link to the session nor the session's id, because anyone who knows the
-id can open the order's page. Each number in them finds the payment in the dashboard's search.
+id can open the order's page. The shop can search for any number in such an e-mail in the dashboard.
 E-mails to members do not name orders, customers, keys or servers, because members can see these
 names in the dashboard after they sign in.
 """
@@ -24,7 +24,7 @@ from pay import render, view
 from pay.language import reader
 from pay.view import Contact, Shown
 
-# Direction marks around inserted words are removed, because some mail programs show boxes instead.
+# Direction marks around inserted words are removed, because some mail programs show them as boxes.
 _ISOLATES: Final = {0x2066: None, 0x2067: None, 0x2068: None, 0x2069: None}
 
 

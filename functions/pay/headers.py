@@ -1,9 +1,9 @@
 """Security headers of the hosted page, and the check that a customer has opened the page.
 
-The policy allows only the response's own inline style and script; requests, pictures and frames
-from this origin; and pictures from the hosts of the items' pictures. In Chromium, `form-action
-'self'` also blocks a redirect to another origin after a form was sent. So forms are sent only to
-our own pages, and the customer goes to the wallet by a plain link.
+The Content-Security-Policy allows only the response's own inline style and script; requests,
+pictures and frames from this origin; and pictures from the hosts of the items' pictures. In
+Chromium, `form-action 'self'` also blocks a redirect to another origin after a form was sent. So
+forms are sent only to our own pages, and the customer goes to the wallet by a plain link.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class CustomersOnly(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return a handler that makes this check first, and then calls the route's handler."""
+        """Return a handler that answers such requests itself, and passes all others on."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The page at the service's bare address, for people who have shortened another address."""
+"""The page at the path `/`, for people who have cut off the rest of another page's address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ router = APIRouter(route_class=CustomersOnly)
 
 @router.api_route("/", methods=READ)
 async def home(services: Injected, request: Request) -> Response:
-    """Show where customers, shops and developers go on."""
+    """Show links for customers, shops and developers."""
     counted(services, request)
     path = split(services.base_url).path
     return render.page(request, pages.reader_of(request), "home.html", path=path)

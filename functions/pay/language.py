@@ -41,7 +41,7 @@ _ISOLATED: Final = "\u2068{}\u2069"
 
 
 class Texts:
-    """The texts of one language. Values replace `{…}`, and keep their own direction of writing."""
+    """The texts of one language. Values replace `{…}`, in their own direction of writing."""
 
     def __init__(self, messages: GNUTranslations) -> None:
         self._messages = messages
@@ -117,7 +117,7 @@ class Reader:
     def price(self, amount: Amount, *, rounding: str = ROUND_UP) -> str:
         """Return the amount with the currency's symbol and decimals, for example "$1,234.50".
 
-        A price with more decimals is rounded up, so that nobody pays more than the page says.
+        A price with more decimals is rounded up, so that nobody pays more than the page shows.
         """
         return _price(self.locale, self.direction, amount, rounding)
 
@@ -153,7 +153,7 @@ def _tag(wished: str, accepted: str, default: str) -> str:
 
 
 def _accepted(header: str) -> Iterator[str]:
-    """Return the tags in an Accept-Language, preferred ones first (RFC 9110 section 12.5.4)."""
+    """Yield the tags in an Accept-Language, preferred ones first (RFC 9110 section 12.5.4)."""
     found = [_CHOICE.fullmatch(part) for part in header.split(",")]
     weighed = [(float(one["q"] or 1), one["tag"]) for one in found if one]
     weighed.sort(key=lambda pair: -pair[0])
@@ -162,7 +162,7 @@ def _accepted(header: str) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def _reader(tag: str) -> Reader:
-    """Return the formats of the nearest known locale, such as "de-CH" for "de-CH-1901"."""
+    """Return the texts and formats of the nearest known locale: "de-CH" for "de-CH-1901"."""
     parts = tag.split("-")
     names = ("_".join(parts[:length]) for length in range(len(parts), 0, -1))
     known = next(found for name in names if (found := localedata.normalize_locale(name)))

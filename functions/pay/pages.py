@@ -54,7 +54,7 @@ COUNTDOWN: Final = 20  # seconds that the confirmation is shown before the shop 
 # The alert for each `result` of a callback without an approval. Rafiki sends these values, because
 # RFC 9635 defines none.
 _NOTICES: Final = {"grant_rejected": "declined", "invalid_interaction": "timed_out"}
-# After these errors, the typed wallet address is not offered again.
+# After these errors, the form does not contain the typed wallet address again.
 _WALLET_UNKNOWN: Final = frozenset({Problem.WALLET_INVALID.value, Problem.WALLET_UNREACHABLE.value})
 # After these errors, the button asks for a price instead of another try with the same wallet.
 _ADDRESS_WANTED: Final = frozenset(
@@ -73,7 +73,8 @@ _TYPED: Final = "typed."  # the prefix of names of typing mistakes
 _OWN_ADVICE: Final = frozenset({AddressMistake.CARD, AddressMistake.SECRET, AddressMistake.NAME})
 AT_PROVIDER: Final = "at_provider"
 _TYPED_MAX: Final = 60  # characters of a typed text that are repeated in a sentence
-# For these typing mistakes, a provider's tile shows the same text as the wallet address field.
+# On the page, each provider has a tile with its own field. For these typing mistakes, the alert is
+# the same in a tile as in the field for a whole wallet address.
 _NOT_OF_TILES: Final = frozenset(
     {
         AddressMistake.NOTHING,
@@ -90,10 +91,10 @@ _NOT_OF_TILES: Final = frozenset(
 class Alert:
     """A problem that a page reports.
 
-    Its texts are `fault.NAME` and `fault.ADVICE.next`, where `advice` is the same as `name` by
+    Its texts in the catalogue are `fault.NAME` and `fault.ADVICE.next`; `advice` is `name` by
     default. With `at_field` the problem is in the text that the customer typed. `character` is a
-    character that a wallet address must not contain, and `provider` the name of the provider at
-    which `typed` was not found.
+    character that a wallet address must not contain. `provider` is the name of the provider that
+    has no wallet with the name `typed`.
     """
 
     name: str
@@ -131,9 +132,9 @@ UNPROVEN: Final = Alert("unproven")
 
 
 def typing_alert(error: WalletInvalid, provider: str = "", typed: str = "") -> Alert:
-    """Return the alert about a typed text, or about an address without a wallet.
+    """Return the alert about a mistyped wallet address, or about an address without a wallet.
 
-    `provider` is the name of the provider in whose tile `typed` was typed.
+    `provider` is the name of the provider in whose tile `typed` was typed, or "".
     """
     if provider and error.mistake not in _NOT_OF_TILES:
         shown_typed = typed.strip()[:_TYPED_MAX]
@@ -146,7 +147,7 @@ def typing_alert(error: WalletInvalid, provider: str = "", typed: str = "") -> A
 
 
 def refusal_alert(error: CheckoutError, texts: Texts) -> Alert:
-    """Return the alert about a form that was refused for another reason than its texts."""
+    """Return the alert about a form that was refused, but not because of a typed text."""
     name = error.code if f"fault.{error.code}" in texts else "other"
     if isinstance(error, WalletUnreachable) and error.refused:
         name = "wallet_refused"
@@ -168,8 +169,8 @@ def session_page(
 def confirmation(services: PayServices, request: Request, session: Session) -> Response:
     """Return the page after paying, or a redirect to the page of any other stage.
 
-    Only a script counts down to the opening of the shop's page. Without a script, "Stay on this
-    page" could not stop the countdown (WCAG 2.2.1), so the page then has only the link to the shop.
+    The page's script counts down and then opens the shop's page. Without a script there is only a
+    link to the shop, because "Stay on this page" could not stop a countdown (WCAG 2.2.1).
     """
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.CONFIRMING, Stage.COMPLETED):
@@ -187,7 +188,7 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
 def receipt_values(
     services: PayServices, request: Request, session: Session, now_shown: Shown
 ) -> dict[str, Any]:
-    """Return the values of `stage_page` that a receipt has, as far as this browser may see them."""
+    """Return the receipt's values for `stage_page`. Hide details that this browser must not see."""
     merchant = _merchant(services, session)
     given = details.opened(services.vault, merchant, session)
     theirs = browser.has_paid(services, request, session, merchant)
@@ -229,9 +230,9 @@ def prepared(services: PayServices, request: Request, session: Session, *, was: 
     """Return the page with the price, or a redirect to this page.
 
     `was` is the previous price, or "". A browser without a script is redirected, so that reloading
-    the page does not send the form again. The page's script instead asks for the page in this
-    response (RFC 7240 section 4.2), which saves a round trip, and replaces its own page with it. If
-    the session was paid meanwhile, the response redirects to the session's confirmation.
+    the page does not send the form again. The page's script asks for the new page in this response
+    (RFC 7240 section 4.2), which saves a round trip, and shows it in place of the old page. If the
+    session was paid meanwhile, the response redirects to the session's confirmation.
     """
     paths = paths_of(session, services.base_url)
     if paths.home != paths.page:
@@ -265,7 +266,8 @@ def status_json(services: PayServices, session: Session) -> Response:
 
     `next` is the URL of the page after paying, once a payment has been made. `progress` is the
     known state of the payment in flight, `part` the amount that has arrived if this is less than
-    the price, and `seconds_left` the time until the fence ends. Fields that do not apply are null.
+    the price. `seconds_left` is the time until the fence ends: the 35 seconds after the incoming
+    payment was closed in which money can still arrive. Fields that do not apply are null.
     """
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
     success = f"{services.base_url}/pay/{session.id}/success"
@@ -297,7 +299,7 @@ def watched(services: PayServices, request: Request, session: Session, *, saw: s
 
 
 def unwatched(request: Request, wait: int) -> Response:
-    """Return an empty status line for a client over its limit. It reloads after `wait` seconds."""
+    """Return an empty line that reloads after `wait` seconds, for a client over its rate limit."""
     headers = {"Retry-After": str(wait)}
     values = {"news": None, "home": "", "pause": wait}
     return _line(request, reader_of(request), status=429, headers=headers, **values)
@@ -328,9 +330,10 @@ def returned(
 ) -> Response:
     """Return the response to a grant callback.
 
-    If the wallet needs time, the response makes the browser repeat the callback. A customer whose
-    browser did not begin the approval must confirm first. `unproven` means that a page of another
-    site may have sent this confirmation, so the customer must confirm again.
+    A grant callback is the wallet's redirect after the approval. If the wallet needs time, the
+    response makes the browser repeat the callback. A customer whose browser did not begin the
+    approval must confirm first. `unproven` means that a page of another site may have sent this
+    confirmation, so the customer must confirm again.
     """
     if finish.asks:
         # The payment is approved, so the page need not name the host of the approval page.
@@ -353,7 +356,7 @@ def not_approved(
 ) -> Response:
     """Return the page after a callback without an approval.
 
-    The wallet does not sign `result`, so the page only reports it.
+    The wallet does not sign `result`, so anybody can forge it, and the page only reports it.
     """
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.OPEN, Stage.AWAITING_APPROVAL):
@@ -407,14 +410,14 @@ def stage_page(
 ) -> Response:
     """Return the page of a stage.
 
-    Its values are:
+    The template's values are:
     - `alert`, and the `change` of a price.
-    - `typed`, the typed wallet address, and `at`, the form of addresses of the provider in whose
-      tile it was typed; `refused`, the form of addresses of a provider whose wallet cannot pay.
-    - `email`, the e-mail address in the form for the receipt; `email_stored`, true if the order has
-      an address; `mailed` is true once the receipt was sent.
-    - `buyer` (a name) and `ship_to` (the lines of an address), if the shop has asked for them;
-      `masked` has the details in place of these if the browser must not see them in full.
+    - `typed`, the typed wallet address. `at`, the address pattern (`Provider.form`) of the provider
+      in whose tile it was typed. `refused`, the pattern of a provider whose wallet cannot pay.
+    - `email`, the e-mail address in the form for the receipt. `email_stored`, true if the order has
+      an address. `mailed`, true once the receipt was sent.
+    - `buyer` (a name) and `ship_to` (the lines of an address), if the shop has asked for them. If
+      the browser must not see them in full, `masked` has their masked form instead.
     - `withdrawal`, the path of the page on which the customer can withdraw; `withdrawn`, the time
       at which the customer has withdrawn.
     - `countdown`, the number of seconds until the shop's page opens.

@@ -28,7 +28,8 @@ TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page re
 # With these statuses, a rejected form is shown again with the reason; with any other status, an
 # error page is shown.
 SHOWN_AGAIN: Final = frozenset({400, 409, 424, 429})
-# The path of a session's or a link's page, and the signs that end up behind an address in a text.
+# The path of a session's or a link's page, followed by characters that do not belong to the path. A
+# mail program, for example, may take the full stop behind an address for a part of the link.
 _BEHIND: Final = "[\\s/.,;:!?)\\]>'\"»”’\u200b-\u200f\u2060\ufeff]+"
 _MEANT: Final = re.compile(rf"/(pay/{SESSION_ID.pattern}|buy/{LINK_ID.pattern}){_BEHIND}\Z")
 
@@ -51,8 +52,8 @@ def form_again(
     """Return the session's page with the reason why the form was rejected.
 
     `typed` and `email` are the wallet address and the e-mail address in the form. `at` is the
-    chosen provider's form of addresses, or "" if a whole address was typed. Raise `error` itself if
-    the error needs its own page, or if the session cannot be read.
+    address pattern (`Provider.form`) of the chosen provider, or "" if a whole address was typed.
+    Raise `error` itself if the error needs its own page, or if the session cannot be read.
     """
     problem = problem_of(error, request_id(request))
     if problem.status not in SHOWN_AGAIN:
@@ -87,10 +88,9 @@ def form_again(
 
 
 def render_problem(request: Request, problem: ErrorResponse) -> Response:
-    """Return the response to an error: JSON for programs, else an error page.
+    """Return the response to an error: JSON for programs, otherwise an error page.
 
-    If a mail program has put the full stop behind an address into its link, or something like it,
-    redirect to the address.
+    If an unknown path is a page's path with punctuation at its end, redirect to the page instead.
     """
     if _wants_json(request):
         return problem_json(request, problem)
@@ -100,7 +100,7 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
     headers = dict(problem.headers)
     if request.method == "GET" and "Retry-After" in headers:
         # A GET changes nothing, so the browser can repeat it. A Refresh header without a URL makes
-        # the browser do this, and then no log shows the URL.
+        # the browser repeat the request. With a URL, a log could show the URL, which is secret.
         headers["Refresh"] = headers["Retry-After"]
     reads = pages.reader_of(request)
     name = f"error.{problem.code}"
@@ -137,7 +137,7 @@ def _shop(request: Request) -> dict[str, Any] | None:
 
 
 def _back(request: Request) -> str | None:
-    """Return the session's page, relative to `request` because no base URL is known here."""
+    """Return the path of the session's page relative to `request`, or None without a session."""
     session_id: str = request.path_params.get("session_id", "")
     if not SESSION_ID.fullmatch(session_id):
         return None
@@ -148,7 +148,8 @@ def _back(request: Request) -> str | None:
 def _wants_json(request: Request) -> bool:
     """Return whether a program sent the request.
 
-    On paths for both programs and browsers, a form or the Accept header identifies a browser.
+    On a path for both programs and browsers, a browser is recognized by a form as the body, or by
+    its Accept header.
     """
     if request.url.path.endswith("/status"):
         return True

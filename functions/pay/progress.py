@@ -1,4 +1,4 @@
-"""The steps that the page of a payment in flight lists: past ones, the current and the next one."""
+"""The steps of a payment in flight, for its page: past steps, the current one, the next one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from checkout.pages import Moment
 
 
 class Progress(StrEnum):
-    """The known state of a payment in flight. The page has a text for each."""
+    """The known state of a payment in flight. The page has a text for each state."""
 
     SENDING = "sending"  # approved, but the wallet has not confirmed that it sends the money
     WAITING = "waiting"  # the wallet has accepted the payment
     PART = "part"  # less than the price has arrived
-    CLOSING = "closing"  # nothing has arrived; this is certain once the fence ends
+    CLOSING = "closing"  # nothing has arrived; certain once the fence (35 s after closing) ends
     UNDECIDED = "undecided"  # a provider has not answered for a long time
 
 

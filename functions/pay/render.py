@@ -16,10 +16,10 @@ from checkout.templates import templates
 from pay.language import Reader
 
 _FOLDER: Final = Path(__file__).parent / "templates"
-# What is removed from a script: comments on a line of their own, comments after code and two
-# blanks, and the indentation of lines.
+# The parts that are removed from a script: comments on a line of their own, comments after code and
+# two blanks, and the indentation of lines.
 _NOT_RUN: Final = re.compile(r"^\s*//.*\n|  // .*$|^ +", re.MULTILINE)
-# What is removed from page.css: comments and layout.
+# The parts that are removed from page.css: comments and white space.
 _NOT_DRAWN: Final = re.compile(r"\s*/\*.*?\*/|^\s+|;? +(?=})| (?={)|(?<=[{;,]) ", re.M | re.DOTALL)
 
 

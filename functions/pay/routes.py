@@ -1,7 +1,8 @@
 """The routes of the hosted page. Each route parses, calls one flow, and renders.
 
-Every visit to a page also checks a payment in flight (rate-limited by session and by client), so
-that the payment is confirmed even if no script polls.
+Every visit to a page of a session with a payment in flight also checks this payment at the wallets.
+So the payment is confirmed even if no script polls. The checks are rate-limited by session and by
+client.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ async def callback_confirmed(services: Injected, request: Request, session_id: s
         presented_hash=returned.hash,
         client=client,
     )
-    # The browser needs the cookie for its next try, if the wallet asks to wait.
+    # If the wallet asks to wait, the browser needs the cookie when it repeats the callback.
     response = pages.returned(services, request, finish)
     return browser.bind(services, response, finish.record, verified=finish.verified)
 
@@ -158,7 +159,7 @@ def _callback(
 
     `unproven` means that a page of another site may have sent the form.
     """
-    if returned.result is not None:  # the wallet does not sign it, so only record and show it
+    if returned.result is not None:  # unsigned, so it is only recorded and shown
         session = reconcile.advance_pending(services, session_id, client)
         proof = browser.presented(services, request, session_id)
         session = approve.note_reported(services, session, returned.result, browser=proof)

@@ -1,8 +1,9 @@
 """The customer's view of a session: the fields that a page may show.
 
-The view has no fields for grants, tokens, nonces, merchant ids and servers. Amounts and times are
-formatted in the reader's language, without floats. A price has the currency's number of decimals.
-If the wallet's amount has more decimals, the exact amount is shown beside the price.
+So that no page can reveal them, the view has no fields for grants, tokens, nonces, merchant ids and
+servers. Amounts and times are formatted in the reader's language, without floats. A price has the
+currency's number of decimals. If the wallet's amount has more decimals, the exact amount is shown
+beside the price.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ STEPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Paths on this origin; `home` is the page of the current stage."""
+    """The paths of a session's pages. `home` is the page for the session's current stage."""
 
     page: str
     wallet: str
@@ -106,7 +107,7 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A provider, and the text that the customer types in its field: see Provider.typed."""
+    """A provider, and the text in the provider's own field on the page (Provider.typed)."""
 
     offer: Provider
     typed: str
@@ -114,7 +115,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Foot:
-    """The foot of a page: the seller, and the seller's rules as (name of the text, URL)."""
+    """The foot of a page: the seller, and links to the seller's terms as (name of a text, URL)."""
 
     company: str | None
     rules: tuple[tuple[str, str], ...]
@@ -124,10 +125,10 @@ class Foot:
 class Price:
     """The price that the wallet has quoted.
 
-    `receive` is the amount that the shop gets, `debit_value` the debit in the wallet's units, and
-    `exact` the debit with all its decimals, or None if `debit` already shows them all. `left` is
-    the number of seconds for which the quote is still valid: 0 if the quote has expired, None if
-    the wallet gives no expiry.
+    `debit` is the amount that the customer pays, `debit_value` the same amount in the wallet's
+    smallest unit, and `exact` the same amount with all its decimals, or None if `debit` already
+    shows them. `receive` is the amount that the shop gets. `left` is the number of seconds for
+    which the quote is still valid: 0 if it has expired, None if the wallet gives no expiry.
     """
 
     debit: str
@@ -147,25 +148,25 @@ class Price:
 class Shown:
     """A session as a page shows it. A URL that a browser should not follow is None.
 
-    `not_charged` is true only if this is proven: no payment is in flight, no money has arrived, and
-    no payment failed after a wallet had accepted it (after such a failure we only know that the
-    shop got nothing). `arrived` is the amount that an ended, unpaid session has received, and
-    `late` is true if this money came after the end. `refunded` is the amount that the shop has sent
-    back, and `refunding` the amount of the pending refunds, both first in the customer's currency
-    if the customer's amount is known. `elsewhere` is the amount that the shop noted as paid back by
-    other means. A completed session has a `price`, a `wallet` and the `payment` of that wallet only
-    if it is known that this wallet has paid, because anybody can pay.
+    `not_charged` is true only if it is proven that the customer has not been charged: no payment is
+    in flight, no money has arrived, and no payment failed after a wallet had accepted it. (Such a
+    failure only proves that the shop got nothing.) `arrived` is the amount that an ended, unpaid
+    session has received, and `late` is true if this money came after the end. `refunded` is the
+    amount that the shop has sent back, and `refunding` the amount of the pending refunds. Both are
+    first in the customer's currency, if the customer's amount is known. `elsewhere` is the amount
+    that the shop noted as paid back by other means. A completed session has a `price`, a `wallet`
+    and the `payment` of that wallet only if this wallet is known to have paid, because anybody can
+    pay.
 
     `home` is the shop's website, `payee` the name of the wallet that is paid, `provider` the name
     of the customer's wallet provider or its host, and `offers` the providers to choose from. If
     there are `offers`, `expires_at` is the time until which the session waits for a customer who
     has no wallet yet. `progress`, `part` and `seconds_left` come from the functions of this module,
-    and `course` from progress.py. `certain_by` is when the outcome of an instructed payment is
-    known at the latest if its wallets answer; its text is a time of day. `gave` is true if the
-    customer has given the details that the shop asks for, and can still correct them. The details
-    themselves are not in the view, because anybody who has the link sees the page. `mails` is the
-    name of the form that requests the receipt by e-mail, or None if the page does not offer the
-    receipt.
+    and `course` from progress.py. `certain_by` is the latest time at which the outcome of a payment
+    is known, if its wallets answer. `gave` is true if the customer has given the details that the
+    shop asks for, and can still correct them. The details themselves are not in the view, because
+    anybody who has the link sees the page. `mails` is the name of the form that requests the
+    receipt by e-mail, or None if the page does not offer the receipt.
     """
 
     reader: Reader
@@ -217,13 +218,13 @@ class Shown:
 
     @property
     def quotes(self) -> bool:
-        """Return whether the customer must ask the shop about money that did not pay the price."""
+        """Return whether the customer must ask the shop about money that has not paid the price."""
         ended = self.stage in (Stage.EXPIRED, Stage.CANCELED)
         return self.progress is Progress.PART or (ended and self.arrived is not None)
 
     @property
     def end_title(self) -> str:
-        """Return the name of an ended session's title, which first depends on `arrived`."""
+        """Return the name of the title's text for an ended session; it depends on `arrived`."""
         if not self.arrived:
             return f"{self.stage}.title"
         return "late.title" if self.late else "confirming.part.title"
@@ -231,8 +232,8 @@ class Shown:
     def way(self, typed: str, at: str) -> Way | None:
         """Return the provider of the `typed` wallet with the text for its field, or None.
 
-        `at` is the form of addresses of the provider in whose tile `typed` was typed. Without `at`,
-        `typed` is a wallet address.
+        `at` is the address pattern (`Provider.form`) of the provider in whose tile `typed` was
+        typed. Without `at`, `typed` is a whole wallet address.
         """
         if at:
             return next((Way(each, typed) for each in self.offers if each.form == at), None)
@@ -246,7 +247,7 @@ class Shown:
 
 
 def stage_of(session: Session) -> Stage:
-    """Return the stage, which is CONFIRMING as soon as an approval is being redeemed."""
+    """Return the stage. It is CONFIRMING as soon as the approval is being redeemed."""
     if session.payment_in_flight or session.phase is not None:
         return Stage.CONFIRMING
     return Stage(session.status.value)
@@ -271,7 +272,7 @@ def part_of(session: Session) -> int | None:
 
 
 def seconds_left(session: Session, now: datetime) -> int | None:
-    """Return the seconds until the fence ends, or None if no fence has begun to run."""
+    """Return the seconds until the fence (35 s after closing) ends, or None if no fence runs."""
     if progress_of(session) is not Progress.CLOSING or session.closed_at is None:
         return None
     return max(0, math.ceil((session.closed_at + FENCE - now).total_seconds()))
@@ -310,8 +311,8 @@ def shown(
 ) -> Shown:
     """Return the view of `session` at `now`.
 
-    What the clock has decided, such as an expiry, must already be written in `session`. `providers`
-    are those that the operator has configured, `refunds` those of the session. With `mails` the
+    If the session's time is over, `session` must already have the status expired. `providers` are
+    those that the operator has configured, and `refunds` those of the session. With `mails`, the
     page offers the receipt by e-mail.
     """
     offers = merchant.providers or providers
@@ -394,7 +395,7 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
     was = replace(now, value=int(before))
     difference = replace(now, value=abs(now.value - was.value))
     moved = "rose" if now.value > was.value else "fell" if now.value < was.value else "same"
-    # Rounding could hide a small change.
+    # Rounded prices could be equal although the price has changed a little.
     finer = any(_finer(each, reader) for each in (now, was))
     said = reader.amount if finer else reader.price
     return reader.texts.text(
@@ -425,8 +426,9 @@ def initial_of(name: str) -> str:
 def payee_of(merchant: Merchant) -> str | None:
     """Return the name of the wallet that is paid, to show beside the shop's name if the two differ.
 
-    A shop that signed up by itself has chosen its own name, so the wallet's address is shown if the
-    wallet has no name. The address is also shown if the wallet's name cannot be shown.
+    If a shop that signed up by itself has a wallet without a name, the wallet's address is shown,
+    because such a shop has chosen its own name. The address is also shown if a page cannot show the
+    wallet's name.
     """
     shown = " ".join((merchant.wallet_name or "").split())
     if (not shown and merchant.ownership is not None) or not can_be_shown(shown):
@@ -446,7 +448,7 @@ def contact_of(stored: str | None) -> Contact | None:
 
 
 def home_of(website: str | None, success_url: str | None) -> Contact | None:
-    """Return the link to the shop's website: the setting, or else the host of the return URLs."""
+    """Return the link to the shop's website: the setting, otherwise the host of the return URLs."""
     if website is not None:
         return Contact(f"https://{website}/", website)
     if success_url is None:
@@ -481,7 +483,7 @@ def _price(quote: Quote, reader: Reader, now: datetime) -> Price:
 
 
 def _finer(amount: Amount, reader: Reader) -> str | None:
-    """Return the exact amount if rounding changes the shown price, or else None."""
+    """Return the exact amount if rounding changes the shown price, otherwise None."""
     rounded = reader.price(amount, rounding=ROUND_DOWN) != reader.price(amount)
     return reader.amount(amount) if rounded else None
 
@@ -518,7 +520,7 @@ def _lines(session: Session, reader: Reader, base_url: str) -> tuple[Line, ...]:
 
 
 def _picture(url: str, base_url: str) -> str | None:
-    """Return `url` if a page may show this picture. As in `_link`, this is a second check."""
+    """Return `url` if a page may show this picture. It was checked when stored, too (`_link`)."""
     try:
         return picture_url(url, base_is_http=is_http(base_url), param="image")
     except UrlInvalid:
@@ -547,9 +549,9 @@ def _sum(values: Iterable[int], session: Session, reader: Reader) -> str | None:
 
 
 def _paid_back(refunds: Sequence[Refund], session: Session, reader: Reader) -> str | None:
-    """Return the sum of refunds: what the customer gets, then in brackets what the shop refunds.
+    """Return the sum of refunds: the customer's amount, and in brackets the shop's amount.
 
-    If the customer's amounts are not known, or are of several currencies, only the second is shown.
+    If the customer's amounts are unknown, or have several currencies, only the shop's is shown.
     """
     shops = _sum((each.sent or each.amount for each in refunds), session, reader)
     theirs = [_customers_amount(each) for each in refunds]
@@ -562,7 +564,7 @@ def _paid_back(refunds: Sequence[Refund], session: Session, reader: Reader) -> s
 
 
 def _customers_amount(refund: Refund) -> Amount | None:
-    """Return what the customer's wallet gets of a refund, or None if that is not certain."""
+    """Return the amount of a refund that the customer's wallet gets, or None if it is uncertain."""
     if refund.terminal and refund.sent != refund.amount:
         return None
     quoted = refund.quote.receive if refund.terminal and refund.quote else None
@@ -570,7 +572,7 @@ def _customers_amount(refund: Refund) -> Amount | None:
 
 
 def _certain_by(session: Session, reader: Reader) -> Moment | None:
-    """Return when the outcome is certain, or None if the page does not wait for a payment."""
+    """Return the time by which the outcome is certain, or None if no payment is awaited."""
     waits = progress_of(session) in (Progress.SENDING, Progress.WAITING)
     if not waits or session.instruction is None or session.incoming_payment is None:
         return None
@@ -586,7 +588,7 @@ def moment(at: datetime, reader: Reader) -> Moment:
 def _link(url: str, base_url: str) -> str | None:
     """Return `url` if a browser may follow it: https, or loopback while our own URL is http.
 
-    The URL was already checked when it was stored; this is a second check.
+    The URL was already checked when it was stored. This function checks it again.
     """
     return url if link_host(url, base_is_http=is_http(base_url)) else None
 

@@ -81,7 +81,8 @@ def _paid(services: PayServices, session_id: str) -> tuple[Session, Merchant]:
     session = lookup.load(services, session_id)
     merchant = merchants.get(services.merchants, session.merchant)
     if session.status is Status.COMPLETED and not merchant.withdrawal_days:
-        # The known merchant may be a minute old, and the shop may have just set the days.
+        # The cached merchant may be a minute old, and the shop may just have begun to allow
+        # withdrawals.
         merchant = services.merchants.latest(session.merchant) or merchant
     if last_moment(session, merchant.withdrawal_days) is None:
         raise ResourceMissing(withdrawals.NONE)
@@ -101,10 +102,12 @@ def _page(
     hidden: bool = False,
     unproven: bool = False,
 ) -> Response:
-    """Return the page of a step: `said` is to be confirmed, `filed` is to be acknowledged.
+    """Return the page of a step.
 
-    `hidden` means that the customer's details are known but must not be shown to this browser.
-    `unproven` means that a page of another site may have sent the last step.
+    With `said`, the page asks the customer to confirm this statement. With `filed`, it shows the
+    acknowledgement of this withdrawal. `hidden` means that the customer's details are known but
+    must not be shown to this browser. `unproven` means that a page of another site may have sent
+    the last step.
     """
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader

@@ -1,3 +1,3 @@
 """Deliver webhook events, without a public URL: one attempt for each message in the queue."""
 
-import checkout  # noqa: F401 - before all others, because it prepares a cold start
+import checkout  # noqa: F401 - imported first, to shorten cold starts

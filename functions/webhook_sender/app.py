@@ -1,13 +1,13 @@
 """The Lambda function of the event queue: make one delivery attempt for each message.
 
 The messages in a batch are handled in parallel, so that a slow receiver does not delay the others.
-If an attempt could not be made, because the store or the key does not respond, SQS retries the
-message. If an attempt was made and failed, SQS does not retry the message, because the time of the
-next attempt is in the event's record, and the sweep then sends a new message.
+If an attempt could not be made, because the store or the encryption key cannot be read, SQS retries
+the message. If an attempt was made and failed, SQS does not retry the message. The time of the next
+attempt is then in the event's record, and the sweep sends a new message at that time.
 
-If not one attempt of a batch could be made, the invocation fails. An alarm rolls an upgrade back if
-too many invocations fail. So only our own failures make an invocation fail, never the failure of an
-endpoint.
+If no attempt of a batch could be made at all, the invocation fails. If too many invocations fail
+after an upgrade, an alarm rolls the upgrade back. So only our own failures make an invocation fail,
+never the failure of an endpoint.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _METRICS: Final = {
 
 
 class NothingAttempted(Exception):
-    """Raised if not one attempt of a batch could be made. Lambda retries the whole batch."""
+    """Raised if no attempt of a batch could be made at all. The whole batch is then retried."""
 
 
 def queued(

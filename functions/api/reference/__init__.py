@@ -18,7 +18,7 @@ from checkout.domain.ground.errors import ResourceMissing
 from checkout.web import ErrorResponse, application, lambda_handler, problem_json
 
 _HERE: Final = Path(__file__).parent
-# Where the pages contain this address, it is replaced by the deployment's own address.
+# The address in the pages, to be replaced by the deployment's own address.
 _EXAMPLE: Final = "https://checkout.example"
 _HTML: Final = "text/html; charset=utf-8"
 _FILES: Final = {
@@ -50,7 +50,7 @@ app = application(
 
 @app.get("/docs{rest:path}")
 async def page(rest: str) -> Response:
-    """Return a page of the reference. It needs no key, because all merchants get the same page."""
+    """Return a page of the reference. The route needs no key: all merchants get the same page."""
     if rest not in _FILES:
         raise ResourceMissing("There is no such page. The reference is at /docs.")
     name, media_type = _FILES[rest]

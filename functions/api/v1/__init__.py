@@ -3,6 +3,6 @@
 This package is loaded at the first request to /v1. It only translates between the two APIs, and has
 no rules of its own about sessions.
 
-The Lambda function `api` serves it, except for /v1/webhook_endpoints, which `dashboard` serves
-(endpoints.py).
+The Lambda function `api` serves all paths under /v1 except /v1/webhook_endpoints, which the
+function `dashboard` serves (endpoints.py).
 """

@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1")
 
 @router.get("/account")
 async def own(call: Called, query: Query) -> Response:
-    """Return the account to which the key belongs."""
+    """Return the account of the merchant whose key was sent."""
     parsed(query, parity.ONE).expands_nothing()
     return shown(call, account_object(merchants.get(call.services.merchants, call.key.merchant)))
 
@@ -49,7 +49,7 @@ async def named(call: Called, query: Query, account: str) -> Response:
 
 
 def account_object(merchant: Merchant) -> dict[str, Any]:
-    """Return the merchant as Stripe's `account`, without the country, which is not known."""
+    """Return the merchant as Stripe's `account`, without `country`, which is not stored."""
     contact = merchant.contact or ""
     website = f"https://{merchant.website}" if merchant.website else None
     profile = {

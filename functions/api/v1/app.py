@@ -1,7 +1,8 @@
 """The application of /v1, with its routes for sessions, events and the balance.
 
-The function `api` serves it; for webhook endpoints, the function `dashboard` does. The application
-is loaded at the first request to /v1, and shares nothing with the native API's application.
+The Lambda function `api` loads this application at the first request to /v1. The function
+`dashboard` also loads it, to serve /v1/webhook_endpoints. The application shares nothing with the
+native API's application.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ def event_objects(
 
 
 def _with_details(services: Services, events: Sequence[WebhookEvent]) -> Iterator[WebhookEvent]:
-    """Yield the events, with the details that the customers of their sessions have given."""
+    """Yield the events. Add the details that the customer of an event's session has given."""
     named = {each.details_of for each in events if each.details_of is not None}
     found = [session for each in named if (session := services.sessions.get(each))]
     sessions, known = {each.id: each for each in found}, details.known(services, found)
@@ -197,7 +198,11 @@ def _with_details(services: Services, events: Sequence[WebhookEvent]) -> Iterato
 
 
 def event_query(services: Services, key: ApiKey, given: Parsed) -> EventQuery:
-    """Return the flow's query. Raises ParameterInvalid…, ResourceMissing (for the anchor)."""
+    """Return the flow's query.
+
+    Raises ParameterInvalid…, and ResourceMissing if there is no event with the id in
+    `starting_after` or `ending_before`.
+    """
     values = given.values
     given.expands_nothing()
     limit = limit_of(values)

@@ -39,8 +39,8 @@ _ASKING: Final = (
 def collect(values: Mapping[str, Any]) -> Collect:
     """Return the questions that the page asks.
 
-    If the page asks anything, it also asks for the e-mail address, unless that is known. Raises
-    ParameterMissing, ParameterInvalid, ParameterInvalidInteger.
+    If there are questions, the page also asks for the e-mail address, unless the address is known.
+    Raises ParameterMissing, ParameterInvalid, ParameterInvalidInteger.
     """
     asked: set[Detail | Place] = set()
     countries = values.get("shipping_address_collection", {}).get("allowed_countries", [])

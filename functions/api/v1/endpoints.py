@@ -1,8 +1,8 @@
 """The routes of /v1/webhook_endpoints, with which a merchant manages webhook endpoints.
 
-The function `dashboard` serves these routes, because making a signing secret needs the key that
-seals the secret. A response that contains a secret is sealed before it is stored for repeated
-requests.
+The function `dashboard` serves these routes, because a new signing secret is encrypted with a key
+that the function `api` cannot use. A response that contains a secret is encrypted before it is
+stored for repeated requests.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def endpoint_object(
 
 
 def _told(endpoint: Endpoint) -> list[str]:
-    """Return the types that were requested for the endpoint, or else the types that it receives."""
+    """Return the requested event types, or if none are stored, the types that are sent."""
     return list(endpoint.asked or ()) or list(
         dict.fromkeys(_name(each, endpoint.format) for each in (*ALWAYS, *endpoint.events))
     )
@@ -150,7 +150,7 @@ def _name(event_type: str, form: Format) -> str:
 
 
 def _sent(form: Format) -> dict[str, tuple[str, ...]]:
-    """Return all type names of this format, each with the optional types that it stands for."""
+    """Return all type names of this format, each with the optional event types that it covers."""
     found: dict[str, tuple[str, ...]] = {}
     for each in (*ALWAYS, *OPTIONAL):
         if form is Format.STRIPE or each not in BESIDE:
@@ -217,7 +217,7 @@ def _form(services: DashboardServices, key: ApiKey, identity: str, given: Parsed
 
 
 def _told_of(given: Parsed, form: Format) -> Parsed:
-    """Return the parameters. The event types that never happen are added to `ignored`."""
+    """Return the parameters. Add the event types that are never sent here to `ignored`."""
     sent = _sent(form)
     never = tuple(
         f"enabled_events[{number}]"
@@ -260,9 +260,9 @@ def _written(
 
 
 # The types of Stripe's events. Most of them cannot happen here, but an endpoint can request all of
-# them, as platforms with automatic set-up do. The list is that of stripe-python 16.1
-# (`WebhookEndpoint.create`, parameter `enabled_events`). Each line holds an object and the events
-# that can happen to it.
+# them, as platforms with automatic set-up do. The list comes from stripe-python 16.1
+# (`WebhookEndpoint.create`, parameter `enabled_events`). Each line contains an object and its
+# events.
 _TYPES: Final = """
     account: application.authorized application.deauthorized external_account.created
         external_account.deleted external_account.updated updated

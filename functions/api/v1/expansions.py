@@ -1,7 +1,7 @@
 """The names that `expand` accepts: all names that Stripe's API accepts for these objects.
 
-A field for an object that never exists here stays null. A field that always contains its whole
-object does not change. In all other fields, the object replaces its id.
+To expand a field is to replace the id in the field by the whole object. A field for an object that
+never exists here stays null. A field that always contains the whole object does not change.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     SOURCE: {},
     NOTHING: {},
 }
-# For each kind of object: the prefix of its id. The rest is the same as in the session's id.
+# For each kind of object: the prefix of its id. The rest of the id comes from the session's id.
 PREFIXES: Final[Mapping[str, str]] = {
     SESSION: "cs_",
     PAYMENT: "pi_",
@@ -113,7 +113,7 @@ PREFIXES: Final[Mapping[str, str]] = {
     TRANSACTION: "txn_",
 }
 DEPTH_MAX: Final = 4  # as in Stripe
-# Kinds of objects of which a field contains only the id, or null, until it is expanded.
+# Kinds of objects for which a field contains only the id, or null, until the field is expanded.
 _IDS: Final = (
     *(ITEMS, PAYMENT, CHARGE, "charge of a payment", METHOD, PRODUCT, TRANSACTION, SOURCE),
 )
@@ -147,10 +147,10 @@ def expandable(given: Parsed, kind: str, within: str = "") -> None:
 def expanded(
     found: dict[str, Any], kind: str, given: Parsed, make: Make, within: str = ""
 ) -> dict[str, Any]:
-    """Return the object, with the objects that `expand` names in place of their ids.
+    """Return the object `found`, with the objects that `expand` names in place of their ids.
 
-    `kind` is the kind of the object. `make` returns the object with a given id; if it returns None,
-    the id stays. In a list, each name in `expand` begins with `within`.
+    `kind` is the kind of `found`. `make` returns the object with a given id, or None to leave the
+    id in place. In a list, each name in `expand` begins with `within`.
     """
     for name, below in _FIELDS[kind].items():
         path, named = f"{within}{name}", found.get(name)

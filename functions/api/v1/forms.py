@@ -1,4 +1,4 @@
-"""Parse the parameters of /v1, sent as form fields or as JSON, by the table in `parity.py`.
+"""Parse the parameters of /v1, sent as form fields or as JSON, according to parity.py's table.
 
 A refused or unknown parameter raises an error with the parameter's name. The names of ignored
 parameters are collected, so that the response can list them.
@@ -31,7 +31,7 @@ _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,5}")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,15}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.\[\]]{1,100}")
 _TIMES: Final = ("created", "expires_at")
-_INSTEAD: Final = {"expires_in_seconds": "expires_at"}  # the native API's name
+_INSTEAD: Final = {"expires_in_seconds": "expires_at"}  # the native API's name and the name in /v1
 
 Path = tuple[str, ...]
 Leaf = tuple[Path, Any]
@@ -157,8 +157,8 @@ def with_brackets(param: str) -> str:
 def _numbered(pairs: Iterable[tuple[str, str]]) -> Iterator[Leaf]:
     """Yield the leaves of name-value pairs such as `a[b][0]=…`.
 
-    Empty brackets stand for the current index. When a name repeats in them, they stand for the next
-    index.
+    Empty brackets stand for the current index. If the name behind the brackets has already occurred
+    at this index, they stand for the next index: `a[][b]` twice is `a[0][b]` and `a[1][b]`.
     """
     seen: dict[Path, set[Path]] = {}
     current: dict[Path, int] = {}
@@ -207,7 +207,7 @@ def _tree(rows: tuple[Parameter, ...]) -> _Node:
 
 
 def _row(node: _Node, path: Path) -> Parameter | None:
-    """Return the row of this path, or else of the nearest parent that is ignored or refused."""
+    """Return the row of this path, otherwise of the nearest parent that is ignored or refused."""
     above: Parameter | None = None
     for part in path:
         index = node.children.get("#") if _INDEX.fullmatch(part) else None
@@ -223,7 +223,7 @@ def _row(node: _Node, path: Path) -> Parameter | None:
 def _misplaced(tree: _Node, path: Path) -> CheckoutError:
     """Return the error for a path without a row: an unknown name, or a value of another shape.
 
-    Its message shows an example, made from the first names that the object accepts.
+    The message shows an example, made from the first names that the object accepts.
     """
     node = tree
     for number, part in enumerate(path):
@@ -312,7 +312,7 @@ def _nested(found: dict[Path, Any]) -> dict[str, Any]:
     """Turn the flat values into nested objects and lists.
 
     An object whose keys are all numbers becomes a list, in the order of these numbers. Raises
-    ParameterInvalid if a parameter has a value of its own and also values inside it.
+    ParameterInvalid if a parameter has both a plain value and values in brackets.
     """
     root: dict[str, Any] = {}
     for path, value in found.items():

@@ -56,11 +56,11 @@ class Call:
 
 
 async def call(injected: Injected, request: Request) -> Call:
-    """Return the request with its key, which is its Bearer token or its Basic user name.
+    """Return the request with its API key, which is the Bearer token or the Basic user name.
 
     Raises as `authenticate` does. Raises PermissionMissing if a header names another account,
-    because the account's money would go to the wallet of this key. The key's own account is
-    accepted, as at Stripe.
+    because that account's money would go to the wallet of this key's merchant. A header that names
+    the key's own account is accepted, as at Stripe.
     """
     key = http.authenticated(injected, request, _bearer(request.headers.get("authorization")))
     own = account_id(key.merchant)
@@ -126,12 +126,12 @@ IGNORED: Final = "Ignored-Parameters"
 IGNORED_MAX: Final = 2000  # characters in this header
 
 # Statuses that differ from the native API's. After a 409, Stripe's libraries repeat the request
-# within a second. This helps if another request holds the session, but not while a payment is under
-# way, so the error about a payment has another status here.
+# within a second. The repetition is useful if another request is changing the session, but useless
+# while a payment is under way. So the error about a payment is a 400 here.
 STATUSES: Final[Mapping[type[CheckoutError], int]] = {errors.PaymentInProgress: 400}
 _RETRY: Final = (409, 429, 500, 503)
 _BY_CODE: Final = {error.code: status for error, status in STATUSES.items()}
-# The error types that Stripe's libraries do not know, and the types that replace them.
+# The error types that Stripe's API does not have, and the types that replace them.
 _TYPES: Final = {
     "authentication_error": "invalid_request_error",
     "conflict_error": "invalid_request_error",
@@ -214,8 +214,8 @@ def listed(
 ) -> Response:
     """Return a page of a list. The page ends early if it would be too large.
 
-    If the page is empty although the list continues, `after` is the id after which the list
-    continues.
+    `after` is the id after which the list continues. It is needed if the page is empty although the
+    list continues.
     """
     name = "ending_before" if upward else "starting_after"
     further = {"open_payments": {name: after}} if more and not objects else {}

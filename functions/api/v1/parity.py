@@ -30,7 +30,7 @@ class ParameterKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter. An ignored or refused entry stands for all parameters that begin with `path`.
+    """A row of the table. An ignored or refused row covers all parameters that begin with `path`.
 
     `text` describes the parameter's effect, or why it is ignored or refused. If `only` lists
     values, any other value is refused. If `unsets` is true, an empty value removes the stored
@@ -268,7 +268,7 @@ LIST_PAYMENTS: Final = (
 LIST_CHARGES: Final = (
     *_PAGE,
     _taken("payment_intent", "Only the charge of this payment."),
-    *_CREATED,  # the times of the charges; the list is in the order of the sessions' creation
+    *_CREATED,  # filters by the charges' times; the list is ordered by the sessions' creation
     _taken("expand[]", "`data.payment_intent`."),
     _refused("customer", _NO_CUSTOMER),
     _refused("transfer_group", _NO_CONNECT),

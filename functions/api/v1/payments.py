@@ -101,7 +101,7 @@ def _listed(call: Call, kind: str, given: Parsed) -> Response:
 def _shown(call: Call, kind: str, query: Query, named: str) -> Response:
     """Return the object of this kind with this id. Raises ResourceMissing.
 
-    A payment exists as soon as its session does, the other objects only once money has arrived.
+    A payment exists as soon as its session exists. The other objects exist once money has arrived.
     """
     given = parsed_for(kind, query, parity.ONE)
     try:

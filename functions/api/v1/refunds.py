@@ -151,9 +151,9 @@ def _object(
 ) -> dict[str, Any]:
     """Return the refund with the objects that `expand` names.
 
-    A refund is kept a month longer than its session. During that month, `expand` leaves the ids of
-    the session's objects as they are. With `whole`, the objects contain the customer's details.
-    Responses that are stored for repeated requests contain no details.
+    A refund is kept a month longer than its session. During that month, the ids of the session's
+    objects cannot be expanded and stay ids. With `whole`, the objects contain the customer's
+    details. Responses that are stored for repeated requests contain no details.
     """
     named = any(given.expands(f"{within}{each}") for each in _EXPANDED)
     session = services.sessions.get(refund.session) if named else None

@@ -64,9 +64,9 @@ EXPIRES_TO: Final = timedelta(hours=24)
 TEXT_MAX: Final = 1000
 NAME_MAX: Final = 5000  # of a product, as in Stripe; pages show the first part (LineItem.title)
 DESCRIPTION_MAX: Final = 40_000
-# The number of index pages that a filtered list reads, and the larger number that it reads as long
-# as it has not found an entry. It then reads further because clients with automatic paging stop at
-# an empty page.
+# The number of index pages that a request for a filtered list reads, and the larger number that the
+# request reads if no entry has matched yet. An empty page would be a problem, because clients with
+# automatic paging stop there.
 ROUNDS: Final = 20
 ROUNDS_IF_EMPTY: Final = 100
 
@@ -91,7 +91,7 @@ def new_session(services: Services, given: Parsed) -> NewSession:
     }
     if "line_items" in values:
         body["line_items"] = items
-    bounded_metadata(values.get("metadata", {}), "metadata")  # so that errors name the key as sent
+    bounded_metadata(values.get("metadata", {}), "metadata")  # errors then name the key as sent
     if "cancel_url" not in body and "success_url" in body:
         body["cancel_url"] = _front_page(body["success_url"])
     if language_of(values.get("locale", "")) is not None:
@@ -142,10 +142,10 @@ def session_page(
 ) -> tuple[Sequence[Session], bool, str | None]:
     """Return the sessions for a page of sessions, of payments that were made, or of charges.
 
-    The second value is whether the page ends before its anchor. The third is the id after which the
-    list continues, or None at the end of the list. With the parameter `payment_intent`, the page
-    has only the session of that payment. Raises ParameterInvalid…, ResourceMissing for an unknown
-    anchor, and RateLimited.
+    The second value is whether the page was requested with `ending_before`. The third is the id
+    after which the list continues, or None at the end of the list. With the parameter
+    `payment_intent`, the page has only the session of that payment. Raises ParameterInvalid…,
+    RateLimited, and ResourceMissing for an unknown id in `starting_after` or `ending_before`.
     """
     limits.admit_list(services, key.merchant)
     query = _list_query(services, key, given, kind)
@@ -159,7 +159,7 @@ def session_page(
 
 
 def _list_query(services: Services, key: ApiKey, given: Parsed, kind: str) -> ListQuery:
-    """Return the flow's query for a page of objects of this `kind`. The anchor is an object's id.
+    """Return the flow's query for a page of objects of this `kind`.
 
     `created` filters charges by the time of their payment, and other objects by the creation of
     their session.
@@ -188,7 +188,7 @@ def _list_query(services: Services, key: ApiKey, given: Parsed, kind: str) -> Li
 
 
 def anchored(values: dict[str, Any]) -> tuple[str | None, str]:
-    """Return the name of the parameter that says where the page begins or ends, and its value."""
+    """Return the parameter `starting_after` or `ending_before`, if given: its name and value."""
     names = [name for name in ("starting_after", "ending_before") if name in values]
     if len(names) == 2:
         raise ParameterInvalid("Give only one of the two.", param="ending_before")
@@ -282,7 +282,7 @@ def _item(
 
 
 def _with_whole_texts(item: LineItem, given: dict[str, Any]) -> LineItem:
-    """Return the item with its texts as sent, because only the pages show shortened texts."""
+    """Return the item with its texts as sent. Only the pages show shortened texts."""
     product = given["price_data"]["product_data"]
     description = product.get("description")
     return replace(item, name=product["name"].strip(), description=description)

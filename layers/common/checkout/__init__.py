@@ -1,6 +1,6 @@
 """Checkout Sessions: a self-hosted checkout over Open Payments.
 
-Start at `domain/session/transitions.py`, then read `flows/`.
+To learn the code, read `domain/session/transitions.py` first, then `flows/`.
 """
 
 import gc
@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-# This affects only cold starts in Lambda, not other processes that import this package.
+# The following lines shorten cold starts in Lambda. Other processes skip them.
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     # The garbage collector is off while a function is loaded, because the loaded objects stay in
     # memory anyway. This saves a tenth of a cold start. `wiring.build_in_lambda` switches the

@@ -51,7 +51,9 @@ Scalar = Annotated[
 Code = Annotated[str, _one_of(*sorted(map(str, MESSAGES)))]
 
 
-if TYPE_CHECKING:  # lists hold its text: pydantic takes twice the time to write one with an enum
+# Code that builds an answer uses the status as text, because pydantic takes twice the time to write
+# an enum. For the schema, docs/openapi uses the enum.
+if TYPE_CHECKING:
     StatusText = str
 else:
     StatusText = Status

@@ -1,12 +1,12 @@
-"""The operator's command line, against AWS or the local world.
+"""The operator's command line, for a deployment on AWS or the local one of `make dev`.
 
 `checkout setup` creates a merchant. `checkout invite` invites a person. `checkout webhook` sets,
 shows or tests a webhook endpoint. `checkout shards` spreads the lists of a merchant with very many
 sessions over more shards. `checkout re-encrypt` encrypts all merchants' secrets again after a
-rotation of ENCRYPTION_KEY. `checkout hold-refunds` holds the refunds of restored tables. `checkout
-erase` removes a customer from all stored records. `checkout merchants` lists the merchants.
-`checkout suspend` and `checkout pause` stop sales, and `checkout resume` starts them again.
-`checkout revoke` ends an API key. `checkout find` finds the session that a log line names.
+rotation of ENCRYPTION_KEY. `checkout hold-refunds` makes all refunds of restored tables wait for a
+person. `checkout erase` removes a customer from all stored records. `checkout merchants` lists the
+merchants. `checkout suspend` and `checkout pause` stop sales, and `checkout resume` starts them
+again. `checkout revoke` ends an API key. `checkout find` finds the session that a log line names.
 `checkout show` prints a stored record without its secrets.
 
 The command line reads the same settings as the functions (DATABASE_URL and so on, see settings.py).
@@ -69,7 +69,7 @@ def main(
         finally:
             sys.stdout.flush()  # flushed here, because an error at exit cannot be caught
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # exit flushes again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return 1
 
 
@@ -81,7 +81,7 @@ def _run(
     parser = command_line()
     chosen = parser.parse_args(arguments)
     if region := os.environ.get("AWS_REGION"):
-        os.environ.setdefault("AWS_DEFAULT_REGION", region)  # the only variable that boto3 reads
+        os.environ.setdefault("AWS_DEFAULT_REGION", region)  # boto3 does not read AWS_REGION
     if chosen.command == "webhook" and chosen.events and not chosen.url:
         parser.error("--events requires --url")
     commands: dict[str, Callable[[], int]] = {

@@ -1,9 +1,9 @@
-"""Identify clients by network address. Headers about the address are believed only from the edge.
+"""Identify clients by network address, also behind an edge (a CDN in front of the service).
 
-The gateway reports the address of the sender (`sourceIp`). Behind a CDN, this is the CDN's own
-address, and the client's address is in X-Forwarded-For. But anyone can send this header. So
-X-Forwarded-For is used only in requests that have the edge's secret in the header Edge-Secret. The
-edge adds both headers.
+The gateway reports the address of the sender (`sourceIp`). Behind an edge, this is the edge's own
+address, and the client's address is in X-Forwarded-For. But any client can send that header, too.
+So X-Forwarded-For is used only in requests that have the edge's secret in the header Edge-Secret.
+The edge adds both headers.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _V6_PREFIX: Final = 64  # the network that a provider gives to one customer (RFC
 def client_of(request: Request, edge_secret: str) -> str:
     """Return the client: its IPv4 address, or the /64 network of its IPv6 address.
 
-    `edge_secret` is the edge's secret, or two secrets separated by a comma while the secret is
-    being replaced, or "" without an edge.
+    `edge_secret` is the edge's secret, or "" without an edge. While the secret is being
+    replaced, it is both secrets, separated by a comma.
     """
     source = request.client.host if request.client else ""
     if proven(request.headers.get(EDGE_HEADER, ""), edge_secret):

@@ -129,7 +129,7 @@ _NAMES: Final = ("interact_ref", "hash", "result")
 
 @dataclass(frozen=True, slots=True)
 class GrantCallback:
-    """Either a reference with its hash (RFC 9635 section 4.2.1), or only an unsigned `result`."""
+    """A wallet's callback: a reference with its hash (RFC 9635, 4.2.1), or an unsigned `result`."""
 
     interact_ref: str = ""
     hash: str = ""

@@ -4,9 +4,10 @@ A protocol is here if it has two implementations, between which `wiring.py` choo
 only one implementation, `adapters/dynamo`, which the tests use too, with tables in memory. So this
 module has no protocols for the stores, only their results and errors.
 
-A store that does not answer raises `errors.Unavailable`. A conditional write that lost a race
-raises `StaleRecord`, `StaleMerchant` or `StaleEvent`, which carries the stored record. The caller
-decides again from this record, and never repeats its write blindly.
+A store that does not answer raises `errors.Unavailable`. If another process has changed a record
+since it was read, a write fails and raises `StaleRecord`, `StaleMerchant` or `StaleEvent`. Each of
+these errors carries the stored record. The caller must decide anew from this record, and must not
+repeat the failed write unchanged.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ Result = TypeVar("Result")
 
 
 class Clock(Protocol):
-    """Tell the time, and wait."""
+    """The clock: read the time, and wait."""
 
     def now(self) -> datetime:
-        """Return the time as aware UTC in whole milliseconds, the precision of the stores."""
+        """Return the time in UTC, time-zone aware, in whole milliseconds as the stores keep it."""
         ...
 
     def sleep(self, seconds: float) -> None: ...
@@ -53,7 +54,10 @@ class Concurrency(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ShardRange:
-    """A part of all shards: every `of`-th shard, beginning with shard `number`."""
+    """Some of an index's shards: every `of`-th shard, beginning with shard `number`.
+
+    Several rounds of the sweep can run in parallel, each for its own range.
+    """
 
     number: int = 0
     of: int = 1
@@ -80,14 +84,14 @@ class Page(Generic[T]):
 
 
 class SecretUnreadable(ValueError):
-    """Report a ciphertext that cannot be decrypted for the place where it is stored.
+    """Report a ciphertext that is damaged, or was made with another key or for another place.
 
-    The message contains no secret.
+    The place is the table, record and field. The message contains no secret.
     """
 
 
 class PasskeyRefused(Exception):
-    """Report that a browser's answer is not valid for the challenge. The message is for logs."""
+    """Report that a browser's passkey response is not valid. The message is for logs."""
 
 
 R = TypeVar("R", bound=Record)
@@ -102,7 +106,7 @@ class Stale(Exception):
 
 
 class StaleRecord(Stale, Generic[R]):
-    """Report a lost race for a session, refund or mandate; `current` is the stored record."""
+    """Report that a session, refund or mandate (refund budget) changed since it was read."""
 
     current: R
 
@@ -111,11 +115,13 @@ class StaleRecord(Stale, Generic[R]):
 class Reservation:
     """An idempotency record: the response to repeat for a request with the same key.
 
-    `key` is a hash of the merchant and the header's value; `writer` marks the write. The key can be
-    used for another request from `expires_at` on, 24 hours after its first use.
+    `key` is a hash of the merchant and the header's value. `writer` is a random text by which a
+    process recognizes its own write. The key can be used for another request from `expires_at` on,
+    24 hours after its first use.
 
-    If `session` is set, the answer is about that session, which was created at `created_at`. The
-    answer is stored before the session, so a replay first makes sure that the session exists.
+    If `session` is set, the response is about that session, which was created at `created_at`. The
+    response is stored before the session, so a repeated request creates the session if it is
+    missing.
     """
 
     key: str
@@ -129,7 +135,7 @@ class Reservation:
 
 
 class KeyHeld(Exception):
-    """Report that another live reservation holds the key. Nothing was written."""
+    """Report that an unexpired `reservation` already has this key. Nothing was written."""
 
     def __init__(self, reservation: Reservation) -> None:
         super().__init__("the idempotency key is in use")
@@ -138,9 +144,9 @@ class KeyHeld(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """A counter to which the transaction of a change adds `amount`, unless it would exceed `most`.
+    """A limit on a change: its transaction adds `amount` to the counter `id`, up to `most`.
 
-    The counter is stored at least until `until`.
+    Above `most`, the transaction fails. The counter is kept at least until `until`.
     """
 
     id: str
@@ -155,10 +161,10 @@ class Transaction(Generic[R]):
 
     change: Change[R]
     events: tuple[WebhookEvent, ...] = ()
-    refund: Refund | None = None  # a new one
+    refund: Refund | None = None  # a new refund to store
     reservation: Reservation | None = None
-    allowance: Allowance | None = None  # the transaction adds to its counter
-    also: Change[Any] | None = None  # of another record, on its own condition
+    allowance: Allowance | None = None  # a limit that the change uses up
+    also: Change[Any] | None = None  # a change of another record, with its own condition
 
 
 class AllowanceUsed(Exception):
@@ -178,7 +184,7 @@ class OutOfStock(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DueSessions:
-    """The ids of due sessions, the longest due first.
+    """The ids of sessions that are due for a check, the longest overdue first.
 
     `oldest` is the earliest due time, and `total` the number of all due sessions.
     """
@@ -189,19 +195,23 @@ class DueSessions:
 
 
 class Scan(StrEnum):
-    """A walk over the sessions in the order in which they end. It passes each session once."""
+    """A walk over the sessions in the order in which they end. It passes each session once.
 
-    TELL = "tell"  # passes sessions that end by the clock, and writes their events if wanted
+    A session without a wallet and without items of a stock ends "by the clock": at `expires_at`,
+    without a write. To count a session is to add it to the merchant's daily totals.
+    """
+
+    TELL = "tell"  # passes sessions that end by the clock, and writes their events if requested
     COUNT = "count"  # passes the same sessions, and counts them
     ENDS = "ends"  # passes sessions whose end was written, and counts them
 
 
 @dataclass(frozen=True, slots=True)
 class ScanPositions:
-    """The mark that each walk has reached in each shard, and each shard's `unreported` sessions.
+    """How far each walk has come in each shard, and the ids of each shard's `unreported` sessions.
 
-    A walk that never began has no mark. A session is unreported if TELL has passed it, but its end
-    could not be written.
+    A mark is the end time of the last session passed. A walk that never began has no mark. A
+    session is unreported if TELL has passed it, but its end could not be written.
     """
 
     marks: Mapping[tuple[Scan, int], datetime]
@@ -240,7 +250,7 @@ class StaleEvent(Stale):
 
 @dataclass(frozen=True, slots=True)
 class DueEvent:
-    """An entry of the due index: an event that should have been enqueued at `since`.
+    """An entry of the index `due`: an event whose delivery should have been enqueued at `since`.
 
     `at` is the entry's sort key, which changes when the event is postponed.
     """
@@ -253,7 +263,7 @@ class DueEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """A receiver's response: its status and the first bytes of its body, or else the error.
+    """A webhook receiver's response: status and beginning of the body, or otherwise the error.
 
     If the response is a redirect, `error` is the URL to which it leads.
     """
@@ -268,7 +278,7 @@ class Receivers(Protocol):
     """Send to merchants' webhook endpoints."""
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
-        """Send once, within `domain.webhooks.TIMEOUT`; never raises for a receiver's behaviour."""
+        """Send one request, within `domain.webhooks.TIMEOUT`. Report failures in the Receipt."""
         ...
 
 
@@ -282,9 +292,10 @@ class Hosts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueuedEvent:
-    """A request to attempt this event in `delay` seconds (0 to 900).
+    """A message: attempt to deliver this event in `delay` seconds (0 to 900).
 
-    `merchant` is the message group, so that no merchant's events block those of other merchants.
+    `merchant` is the queue's message group, so that a merchant with many events does not delay the
+    events of other merchants.
     """
 
     event: str
@@ -293,7 +304,7 @@ class QueuedEvent:
 
 
 class EventQueue(Protocol):
-    """Tell the sender about due events. If a message is lost, the sweep finds its event."""
+    """Queue due events for the webhook sender. If a message is lost, the sweep finds its event."""
 
     def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
         """Send the messages, best effort; never raises."""
@@ -309,10 +320,11 @@ class CompletionPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleanup:
-    """A grant of the customer that a session no longer needs.
+    """A task: cancel a grant that a session no longer needs, at the customer's wallet.
 
-    `auth_server` issued the grant to the merchant's `identity`. `grant` is sealed under the
-    session's id.
+    `identity` is the number of the merchant's client identity (`Merchant.as_of`) to which
+    `auth_server` issued the grant. `grant` is encrypted, and can be decrypted only for this
+    session.
     """
 
     session: str

@@ -28,7 +28,7 @@ from checkout.ports import (
     WriteNotice,
 )
 
-if TYPE_CHECKING:  # one class each; wiring loads only those that a function needs
+if TYPE_CHECKING:  # at run time, wiring.py imports only what a function needs
     from checkout.adapters.details_keys import KmsDetailsKeys
     from checkout.adapters.dynamo import (
         DynamoApiKeys,
@@ -58,8 +58,9 @@ class Services:
 
     `base_url` has no trailing slash. `allow_loopback` is for development only: wallets and webhook
     endpoints on this machine are allowed. `providers` are the operator's wallet providers for the
-    hosted page. `test_wallets` is the base URL of a test stage's wallets, or "" on any other stage.
-    Without `details_keys`, the API shows no details of customers.
+    hosted page. `test_wallets` is the base URL of the wallets of a test stage (a deployment with
+    play money), or "" on any other stage. Without `details_keys`, the API shows no details of
+    customers.
     """
 
     clock: Clock
@@ -99,8 +100,8 @@ class Services:
 class MerchantServices(Services):
     """The merchant's own records and secrets.
 
-    An edge identifies itself with `edge_secret` (`client_address.py`). Without `mail`, no e-mail is
-    sent.
+    `edge_secret` proves that a request came through the edge, a CDN in front of the service
+    (`client_address.py`). Without `mail`, no e-mail is sent.
     """
 
     vault: AesVault
@@ -132,7 +133,7 @@ class PayServices(MerchantServices):
 class DashboardServices(MerchantServices):
     """The services of flows that act for a signed-in merchant.
 
-    `known_merchants` is read for the head of each page; its merchants may be up to a minute old.
+    `known_merchants` serves the head of each page from a cache that may be up to a minute old.
     `wallets` creates the wallet clients, which most pages do not need. `paying` creates the
     services of flows that call wallets. `sign_up` defines who may sign up.
     """

@@ -4,9 +4,9 @@ Metrics have one dimension, the stack, so that the metrics of two stacks in one 
 Each line has the function's name as a field. Other modules log with Python's `logging` and count
 with `count`. Before `start` (which `wiring.observe` calls in Lambda), lines follow the process's
 own configuration, and counts are dropped. Secrets are redacted in every line: fields by their
-names, text by its form. Only the place of an exception is logged, not its text. A session is logged
-by its reference (`ids.session_ref`), because anyone who has its id can open its page. Debug lines
-are written for a sample of the requests.
+names, text by its form. Of an exception, only its types and code lines are logged, not its text. A
+session is logged by its reference (`ids.session_ref`), because anyone who has the session's id can
+open its page. Debug lines are written for a sample of the requests.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def start(service: str, stack: str = "checkout") -> None:
         logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.setLevel(logging.DEBUG)
-        logger.propagate = False  # Lambda's own handler would log it a second time
+        logger.propagate = False  # Lambda's own handler would log each line again
 
 
 def stop() -> None:
@@ -98,7 +98,7 @@ def stop() -> None:
     global _metrics
     if _metrics is not None:
         _metrics.clear_default_dimensions()
-        _metrics.clear_metrics()  # if not yet cleared, the defaults would be set again here
+        _metrics.clear_metrics()  # would restore default dimensions, so they are cleared first
     _metrics = None
     for name in _LOGGERS:
         logger = logging.getLogger(name)
@@ -146,8 +146,8 @@ def _add(name: str, value: float, unit: str = "Count") -> None:
 def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
     """Wrap a Lambda handler.
 
-    The handler's lines have the id of the invocation, and its metrics are flushed at the end, also
-    after an error. Lines of an environment's first invocation have `cold_start`.
+    The handler's log lines have the id of the invocation. Its metrics are flushed at the end, also
+    after an error. The metrics of an environment's first invocation have the field `cold_start`.
     """
 
     @wraps(handler)
@@ -180,7 +180,7 @@ def request(identity: str | None) -> Iterator[None]:
 def trace(error: BaseException) -> str:
     """Return the types and code lines of the whole chain of exceptions, without messages or values.
 
-    It is one text, because a query for a list shows only the list's first line.
+    The result is one text, because a log query shows only the first line of a list.
     """
     chain: list[str] = []
     below: BaseException | None = error

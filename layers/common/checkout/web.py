@@ -47,7 +47,8 @@ _METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _REQUEST, _IDEMPOTENCY = "invalid_request_error", "idempotency_error"
 _CONFLICT, _WALLET, _API = "conflict_error", "wallet_error", "api_error"
 
-# decisions.md "Errors": class -> (status, type). The code is the class's own.
+# The HTTP status and the `type` of each class of error (decisions.md "Errors"). The `code` of an
+# error is an attribute of its class.
 STATUS: Final[dict[type[CheckoutError], tuple[int, str]]] = {
     errors.ParameterMissing: (400, _REQUEST),
     errors.ParameterUnknown: (400, _REQUEST),
@@ -193,9 +194,9 @@ def application(
     """Return an application without routes.
 
     Every response has `Request-Id`, and `Cache-Control: no-store` unless `may_be_kept` changes it;
-    `render` renders every error. The answer to an unknown address ends with `elsewhere`, which
-    names the known addresses. `repeated` are the routes that programs poll. The share of failing
-    requests is counted without these routes, because they get most requests.
+    `render` renders every error. The answer to an unknown address ends with the sentence
+    `elsewhere`, which names the known addresses. `repeated` are the routes that programs poll. The
+    share of failing requests is counted without these routes, because they get most requests.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
 
@@ -324,7 +325,8 @@ class _LoopOfThread(threading.local):
 _of_thread: Final = _LoopOfThread()
 
 
-# The same answer as API Gateway's for a disabled address.
+# The response to a request without the edge's secret. API Gateway gives the same one at a disabled
+# address.
 _CLOSED: Final = {
     "statusCode": 403,
     "headers": {"content-type": "application/json"},
@@ -338,9 +340,10 @@ def lambda_handler(
     """Return the Lambda handler, which may be called from any thread.
 
     With an `edge_secret`, the handler answers only requests that have this secret in the header
-    Edge-Secret, which the edge adds.
+    Edge-Secret. The edge (a CDN in front of the service) adds this header.
 
-    Mangum uses the thread's current event loop. If there is none, Python 3.13 warns and 3.14 fails.
+    Each thread gets its own event loop, because Mangum uses the thread's current one. If a thread
+    has none, Python 3.13 warns and 3.14 fails.
     """
     asyncio.set_event_loop(_of_thread.loop)
     mangum = Mangum(app, lifespan="off")
@@ -436,7 +439,7 @@ async def no_parameters(request: Request) -> None:
 
 
 def require_json(content_type: str | None) -> None:
-    """Raise ContentTypeInvalid unless it is application/json, in UTF-8 if it has a charset."""
+    """Raise ContentTypeInvalid unless the type is application/json. A charset must be UTF-8."""
     media_type, *options = (part.strip().lower() for part in (content_type or "").split(";"))
     good = {"", "charset=utf-8", 'charset="utf-8"', "charset=utf8"}
     if media_type != "application/json":
@@ -449,7 +452,7 @@ def require_json(content_type: str | None) -> None:
 
 
 def validated(model: type[Model], value: object) -> Model:
-    """Return `value` as `model`. Raise the error for its first fault."""
+    """Return `value` as `model`. Raise the CheckoutError for the first fault in `value`."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -470,7 +473,7 @@ def from_validation(found: Any, model: type[BaseModel] | None = None) -> Checkou
         first = next((each for each in beside if each["type"] == "extra_forbidden"), first)
     kind = first["type"]
     chosen = _BY_CODE.get(kind) or _BY_PYDANTIC_TYPE.get(kind, errors.ParameterInvalid)
-    # A rule about a whole object can name the key that breaks it.
+    # A rule about a whole object can name the offending key in its error's context.
     param = _path((*first["loc"], *first.get("ctx", {}).get("within", ())))
     if chosen is errors.ParameterUnknown:
         *place, name = first["loc"]

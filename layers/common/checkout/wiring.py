@@ -1,7 +1,7 @@
 """Build the implementations of the ports from the settings, once per process.
 
-Each function calls the one builder it needs, so that `api` loads no HTTP client and no template
-engine.
+Each Lambda function calls only the builder of its own services, so that `api` loads no HTTP client
+and no template engine.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def observe(service: str) -> None:
 def build_in_lambda(services: Callable[[], object]) -> None:
     """Build the services while a function's module is loaded, if this process runs in Lambda.
 
-    This happens in the INIT phase, where a function has a whole core, and not in its first request.
-    Nothing is sent, so a process starts even if a store does not answer. The garbage collector,
-    which was off until now, is switched on. It ignores the objects that exist now, because they
-    stay in memory until the process ends. It runs after every 20 000 new objects instead of every
-    700, because most requests create fewer than 20 000 objects. Raises SettingsError.
+    A module is loaded in Lambda's INIT phase, in which a function has a whole CPU core. Nothing is
+    sent, so a process starts even if a store does not answer. The garbage collector, which was off
+    until now, is switched on. It ignores the objects that exist now, because they stay in memory
+    until the process ends. It runs after every 20 000 new objects instead of every 700, because
+    most requests create fewer than 20 000 objects. Raises SettingsError.
     """
     if settings_module.in_lambda(os.environ):
         services()
@@ -82,7 +82,7 @@ def settings() -> Settings:
 
 
 def edge_secret() -> str:
-    """Return the edge's secret, or "" without an edge.
+    """Return the secret of the edge (a CDN in front of the service), or "" without an edge.
 
     If the secret is set, functions in Lambda answer only requests that have it.
     """
@@ -141,7 +141,7 @@ def api_services() -> Services:
 
 @cache
 def client_services() -> Services:
-    """Build the services of the client documents, whose merchants may be up to a minute old."""
+    """Build the services for client documents. The merchants may be up to a minute old."""
     return replace(api_services(), merchants=_cached_merchants())
 
 

@@ -1,19 +1,20 @@
 """Calls to AWS: the clients' timeouts, which errors to retry, and when to stop trying.
 
-Three layers limit or repeat calls. A client itself retries after a lost connection, within the
-timeouts of its `Config`. `Persistent` repeats a call that wrote nothing because it lost to a
-concurrent transaction, and repeats a call without an answer once. `PatientClient` limits how long a
-request waits for a store that does not answer: at most for the time that a request can take, and
-for the time that is left to its process.
+Three layers limit or repeat calls:
 
-If one of a request's calls to AWS had no answer, the request does not wait that long again: all
-further calls are made once, with short timeouts. Calls near the end of the process's time are
-treated in the same way, because Lambda would otherwise kill the process before it can answer. The
-outcome of a write without an answer is unknown, but the write's condition and writer show later
-whether the write was made (domain/session/transitions.py).
+    boto3 client    retries after a lost connection, within the timeouts of its `Config`
+    Persistent      repeats a call that wrote nothing because of a concurrent transaction, and
+                    repeats a call without an answer once
+    PatientClient   limits how long one request waits, in total, for a store that does not answer
 
-Errors that a mistake in the code or the deployment causes (validation, permission, missing table)
-are raised unchanged.
+If one call of a request had no answer, all further calls of this request are made only once, with
+short timeouts. Calls near the end of the process's time are treated in the same way, because Lambda
+would otherwise kill the process before it can respond. After a write without an answer, the stored
+record shows whether the write was made, because each write stores a random `writer`
+(domain/session/transitions.py).
+
+If the code or the deployment is wrong (validation, permission, missing table), AWS's error is
+raised unchanged.
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ _OVERLOAD: Final = {
     "ThrottlingException",
 }
 
-# A write that lost to a concurrent transaction wrote nothing, so it is tried again after some
-# milliseconds. After a lost connection the client has already retried, so the call is tried only
-# once more here, without a longer wait.
+# The number of tries. A write that failed because of a concurrent transaction wrote nothing, so it
+# is tried again after some milliseconds. After a lost connection, the client has already retried,
+# so the call is tried only once more.
 CONFLICT_TRIES: Final = 8
 LOST_TRIES: Final = 2
 _FIRST_PAUSE: Final = 0.02  # seconds
@@ -108,7 +109,7 @@ class Persistent:
         self._random_bytes = random_bytes
 
     def ask(self, operation: Callable[..., Answer], **request: Any) -> Answer:
-        """Call `ask`, and try again after growing, random pauses."""
+        """Make one call, and repeat it after growing, random pauses. Raise as function `ask`."""
         tried = 0
         while True:
             try:
@@ -161,10 +162,10 @@ class Persistent:
                 without_progress = self._wait_for_progress(without_progress)
 
     def _wait_for_progress(self, times: int) -> int:
-        """Pause after an answer that shows no progress of a batch.
+        """Pause after an answer in which DynamoDB has processed nothing of a batch.
 
-        `times` is the number of such answers before this one. Returns the number that includes this
-        one. Raises Unavailable if there are too many.
+        `times` is the number of such answers before. Returns `times` + 1. Raises Unavailable after
+        _NO_PROGRESS_MAX such answers.
         """
         if times + 1 == _NO_PROGRESS_MAX:
             raise Unavailable("The data store is not answering.")
@@ -192,7 +193,7 @@ def _tries(error: ClientError | BotoCoreError) -> int:
 
 
 def _unavailable(error: ClientError | BotoCoreError) -> Unavailable:
-    """Return Unavailable for an error without an answer. Record a KMS key that cannot be used."""
+    """Return Unavailable for an error without an answer. Count an unusable KMS key as a metric."""
     if isinstance(error, ClientError) and _key_service_failed(error):
         telemetry.count("KeyUnreadable")
     return Unavailable("The data store is not answering.")
@@ -267,7 +268,8 @@ _request: ContextVar[_Request | None] = ContextVar("aws_patience", default=None)
 def one_request(context: Context | None) -> Iterator[None]:
     """Limit all waits in the `with` block to the time that the process has left.
 
-    Lambda's `context` tells this time. Outside of Lambda there is no context, so there is no limit.
+    Lambda's `context` returns this time. Outside of Lambda, `context` is None, and waits have no
+    limit.
     """
     left = math.inf if context is None else context.get_remaining_time_in_millis() / 1000
     before = _request.set(_Request(time.monotonic() + left))
@@ -278,10 +280,10 @@ def one_request(context: Context | None) -> Iterator[None]:
 
 
 class PatientClient:
-    """A client of AWS that passes each call to one of two clients, with `USUAL` or with `BRIEF`.
+    """A client of AWS that passes each call to one of two clients: usual or brief timeouts.
 
-    Outside of `one_request` it always uses the client with `USUAL`. Raises Unavailable if no time
-    is left.
+    The brief one is used if a call of the request had no answer, or if little time is left. Outside
+    of `one_request`, the usual one is always used. Raises Unavailable if no time is left.
     """
 
     def __init__(self, usual: Any, brief: Any) -> None:

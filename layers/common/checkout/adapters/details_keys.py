@@ -1,4 +1,4 @@
-"""Keys for customers' details, wrapped by AWS KMS.
+"""Keys that encrypt customers' details. AWS KMS encrypts ("wraps") these keys for storage.
 
 KMS encrypts a merchant's key with an encryption context that consists of the merchant and the
 purpose. The IAM policy of a function allows only this purpose, so the function cannot decrypt other
@@ -34,11 +34,12 @@ logger = logging.getLogger(__name__)
 
 
 class KmsDetailsKeys:
-    """Wraps merchants' keys for customers' details, and opens details sealed with these keys.
+    """Wraps merchants' keys for customers' details, and decrypts details with these keys.
 
-    Functions that cannot read ENCRYPTION_KEY use this class. A wrapped key opens only for its
-    merchant. `key_id` is the id of the KMS key. `client` is called at the first use, because most
-    processes open no details. `under` returns the vault for a key of 64 hexadecimal characters.
+    Functions that cannot read ENCRYPTION_KEY use this class. A wrapped key can be unwrapped only
+    for its merchant. `key_id` is the id of the KMS key. `client` creates the KMS client at the
+    first use, because most processes decrypt no details. `under` returns the vault that encrypts
+    with the given key (64 hexadecimal characters).
     """
 
     def __init__(

@@ -41,9 +41,11 @@ _FAILURES: Final = frozenset(
         Event.PAYMENT_DISPROVED,
     }
 )
-# These problems come from a release that signs wrongly or dies halfway. No customer causes them.
+# These problems are our own mistakes, such as a release that signs requests wrongly or crashes
+# halfway. No customer causes them.
 _OUR_SIDE: Final = frozenset({Problem.MERCHANT_WALLET_ERROR, Problem.PREPARATION_INTERRUPTED})
-# Errors of DynamoDB, or reasons of a canceled transaction, if a table or an index is throttled.
+# DynamoDB's error codes, and its reasons for a canceled transaction, that mean that a table or an
+# index is throttled.
 _THROTTLES: Final = frozenset(
     {
         "ProvisionedThroughputExceeded",
@@ -62,7 +64,7 @@ logger = logging.getLogger(__name__)
 
 
 class InstrumentedSessions(DynamoSessions):
-    """The store of sessions, which logs and counts its writes."""
+    """The store of sessions, which also logs and counts its writes."""
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
         held = super().create(session, reservation)
@@ -181,8 +183,8 @@ _KEY_SHOWN: Final = {
 def report_refusal(merchant: Merchant, refused: Refused, lacks: bool | None) -> None:
     """Log a refusal of the merchant's key, and count it if the merchant's wallet `lacks` the key.
 
-    Other refusals are not counted, because a provider also refuses a correct key if the provider
-    could not read the merchant's wallet.
+    `lacks` is None if the wallet could not be read. Other refusals are not counted, because a
+    provider also refuses a correct key if the provider could not read the merchant's wallet.
     """
     if lacks:
         telemetry.count("MerchantKeyRefused", reason=refused.reason.value)
@@ -208,8 +210,9 @@ def report_refusal(merchant: Merchant, refused: Refused, lacks: bool | None) -> 
 def count_throttle(parsed_response: Mapping[str, Any] | None = None, **event: Any) -> None:
     """Count a throttled answer of DynamoDB, even if the client tries again.
 
-    botocore calls this after each response. This counts throttled indexes, too, because a throttled
-    index makes the write to its table fail. DynamoDB itself has a separate metric for each index.
+    botocore calls this function after each response. Throttled indexes are counted, too, because a
+    throttled index makes the write to its table fail. DynamoDB's own metrics are separate for each
+    index.
     """
     answer = parsed_response or {}
     reasons = answer.get("CancellationReasons", ())

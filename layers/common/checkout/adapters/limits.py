@@ -27,14 +27,15 @@ _MOST: Final = 10_000  # clients kept in memory, because any number of clients c
 
 
 class Allowances:
-    """Counts the use cases of clients. Thread-safe.
+    """Counts and limits what a client does. Thread-safe.
 
-    Each `take…` method except `take_letter` returns 0, or the number of seconds to wait. A client
-    can start `a_minute` use cases at wallets each minute. If `a_minute` is 0, clients have no
-    limits. From the stock of one payment link, a client can take a third of `a_minute` items in
-    half an hour, or fewer if few items are left. One purchase of any size is always possible, and
-    paid items do not use up this limit. If the shared counter refuses a client, the process
-    remembers the refusal, so a flood of requests costs each process only one write per window.
+    Each `take…` method except `take_letter` returns 0 if the action is allowed, and otherwise the
+    number of seconds to wait. Each minute, a client can start `a_minute` actions that send requests
+    to wallets. If `a_minute` is 0, clients have no limits. From the stock of one payment link, a
+    client can take a third of `a_minute` items in half an hour, or fewer if few items are left. One
+    purchase of any size is always possible, and paid items do not use up this limit. If the shared
+    counter refuses a client, the process remembers the refusal. So a flood of requests costs each
+    process only one write per time window.
     """
 
     def __init__(self, clock: Clock, counters: DynamoCounters, *, a_minute: int) -> None:
@@ -45,8 +46,8 @@ class Allowances:
         self._items = max(1, a_minute // ITEMS_SHARE)
         # The time at which a client's allowance is full again (generic cell rate algorithm).
         self._whole_at = _Times()
-        # The time until which the shared counter refuses a client, and the time until which a
-        # provider is known.
+        # The time until which the shared counter refuses a client, and the time until which the
+        # process remembers a provider (`know`).
         self._full_until, self._known_until = _Times(), _Times()
 
     def take(self, rule: Rule, client: str) -> float:
@@ -56,15 +57,15 @@ class Allowances:
         return self._whole_at.advance(rule, client, self._clock.now()).total_seconds()
 
     def take_shared(self, client: str) -> float:
-        """Count one more use case at wallets for `client`, in all processes together."""
+        """Count one more action of `client` that calls wallets, in all processes together."""
         return self._take("work", client, self._a_window)
 
     def take_list(self, merchant: str) -> float:
-        """Count one more list of `merchant`, in all processes together."""
+        """Count one more read of a list by `merchant`, in all processes together."""
         return self._take("list", merchant, LISTS)
 
     def _take(self, name: str, client: str, limit: int) -> float:
-        """Count one more in this WINDOW, unless the process remembers a refusal."""
+        """Count one more action in this WINDOW, unless the process remembers a refusal."""
         now = self._clock.now()
         if not self._limited:
             return 0
@@ -111,7 +112,7 @@ class Allowances:
     def _attempt(
         self, name: str, client: str, now: datetime, length: timedelta, limit: int, by: int = 1
     ) -> float:
-        """Count `by` more in the window of this length. Return 0, or the seconds to its end."""
+        """Count `by` more. Return 0, or if `limit` is exceeded, the seconds to the window's end."""
         counter, ends = _window(name, client, now, length)
         if self._counters.attempt(counter, limit=limit, until=ends, by=by):
             return 0
@@ -127,7 +128,7 @@ class Allowances:
 
 
 def _window(name: str, client: str, now: datetime, length: timedelta) -> tuple[str, datetime]:
-    """Return the counter of the window that `now` is in, and when the window ends."""
+    """Return the name of the counter for the window that `now` is in, and the window's end."""
     window = int(now.timestamp() // length.total_seconds())
     return f"{name} {window} {client}", _BEGINNING + (window + 1) * length
 
@@ -147,7 +148,7 @@ class _Times:
             self._put(name, time)
 
     def advance(self, rule: Rule, client: str, now: datetime) -> timedelta:
-        """Use up one step of the client's allowance, or return the seconds to wait for it."""
+        """Use up one step of the client's allowance, or return the time until the next step."""
         name = f"{rule.name} {client}"
         with self._lock:
             time = max(now, self.get(name))
@@ -156,7 +157,7 @@ class _Times:
         return wait
 
     def _put(self, name: str, time: datetime) -> None:
-        self._times.pop(name, None)  # so that this name is then the last one, and is removed last
+        self._times.pop(name, None)  # so that this name becomes the last one to be removed
         self._times[name] = time
         if len(self._times) > _MOST:
             del self._times[next(iter(self._times))]

@@ -14,12 +14,13 @@ from checkout.adapters.aws import AWS_ERRORS, code
 from checkout.domain.ground.errors import MailRefused
 from checkout.ports import Email
 
-# An e-mail is sent only once, because SES may have sent it without answering. Times in seconds.
+# A failed call is not repeated, because SES may have sent the e-mail without answering. The times
+# are in seconds.
 ONCE: Final = Config(
     connect_timeout=1, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 1}
 )
 
-_OF_ADDRESS: Final = "BadRequestException"  # a wrong address, which the operator cannot correct
+_OF_ADDRESS: Final = "BadRequestException"  # a wrong recipient, which the operator cannot correct
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,8 @@ from open_payments.urls import host_and_port, split
 
 _ID_MAX: Final = 1023  # bytes (section 5.8.3)
 _TIMEOUT: Final = 120_000  # milliseconds that the browser waits for the person to act
-# No attestation is requested, so browsers send none, or one that the passkey itself has signed.
+# No attestation (a statement about the device) is requested. So browsers send none, or one that the
+# passkey itself has signed.
 _ATTESTATIONS: Final = ("none", "packed")
 
 
@@ -34,8 +35,8 @@ class PresentedPasskey:
 class WebAuthnPasskeys:
     """Makes the options for WebAuthn, and verifies the JSON texts that browsers return.
 
-    A passkey is accepted only if the passkey was used at the origin of `base_url`, whose host is
-    the relying party, and if the device has verified the person.
+    A passkey is accepted only if the passkey was used at the origin of `base_url` and if the device
+    has verified the person. The host of `base_url` is WebAuthn's relying party.
     """
 
     def __init__(self, base_url: str) -> None:

@@ -1,7 +1,7 @@
 """The webhook queue and the clean-up queue, on SQS.
 
-If a message cannot be sent, the request does not fail, because nothing is lost: the scheduled job
-finds the records of events that were not enqueued, and grants that are not cleaned up expire.
+If a message cannot be sent, the request does not fail, because nothing is lost. The sweep, which
+runs each minute, finds events that were not enqueued, and grants that are not cleaned up expire.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def cleanup_from(body: str) -> Cleanup:
 
 
 class NoQueue:
-    """Stands in for a queue: events wait for the scheduled job, and grants until they expire."""
+    """Stands in for a queue. Events then wait for the sweep, and grants are left to expire."""
 
     def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
         return

@@ -1,6 +1,6 @@
-"""The system's clock, randomness and threads. Other modules use these only through this one.
+"""The system's clock, random bytes and threads. Other modules use these only through this module.
 
-Threads are useful here because their work mostly waits for other servers.
+Threads help although Python runs only one of them at a time: mostly they wait for other servers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ system_random: Final = (
 
 
 class SystemClock:
-    """`ports.Clock`, which reads the machine's clock."""
+    """`ports.Clock` on the machine's clock."""
 
     def now(self) -> datetime:
         """Return the time in UTC, with its time zone, in whole milliseconds."""
@@ -47,7 +47,7 @@ class Threads:
     """`ports.Concurrency` on up to `width` threads, which end with each call.
 
     The threads must end, because Lambda freezes a process between events. The log lines of a thread
-    contain the same invocation as those of its caller.
+    contain the same invocation id as those of its caller.
     """
 
     def __init__(self, width: int = WIDTH) -> None:

@@ -1,7 +1,7 @@
 """Seals secrets for storage: AES-256-GCM under keys that scrypt derives from ENCRYPTION_KEY.
 
 Each process derives a key only once, when the first secret needs it, and never per request. During
-a rotation, ENCRYPTION_KEY can contain two keys: the first key seals, and both keys open
+a rotation, ENCRYPTION_KEY can contain two keys: the first one encrypts, and both can decrypt
 (docs/operating.md). A ciphertext can be opened only in the place (table, record, field) for which
 it was sealed, so a changed or moved ciphertext is refused. Errors contain no plaintext and no key.
 Source: decisions.md "Service", ENCRYPTION_KEY.
@@ -157,7 +157,7 @@ class AesVault:
             return found
 
     def _find(self, key_id: str) -> AESGCM | None:
-        """Return the key. Try the newest first, so that an old key is derived only if needed."""
+        """Return the key with this id, or None. Try the newest first; derive old ones if needed."""
         for key in self._keys:
             known, cipher = self._derived(key)
             if known == key_id:

@@ -161,8 +161,8 @@ def readable(
 ) -> tuple[list[T], list[str]]:
     """Read the rows of a list. Return the records, and the keys of rows that cannot be read.
 
-    A damaged record does not hide the others. It is logged with a reference to its key, which is in
-    the attribute `key` (docs/operating.md).
+    A damaged record does not hide the others: the record is skipped and logged with a reference to
+    its key (docs/operating.md). `key` is the name of the key's attribute.
     """
     found: list[T] = []
     unreadable: list[str] = []
@@ -191,11 +191,12 @@ def due(
     lane: str = "",
     part: ShardRange = WHOLE,
 ) -> Entries[T]:
-    """Return the entries up to `until` in one lane of the index `due`, from a range of its shards.
+    """Return the entries of the index `due` up to `until`, from one lane and a range of its shards.
 
-    At most `limit` entries of each shard are returned, but all are counted. If a shard has more
-    entries, half of the returned entries are its oldest and half its newest, so that old records
-    that cannot be processed do not hide all others. This takes one query per shard and page.
+    A lane is a group of shards, such as the one for urgent records (index_keys.py). At most `limit`
+    entries of each shard are returned, but all are counted. If a shard has more entries, half of
+    the returned entries are its oldest and half its newest, so that old records that cannot be
+    processed do not hide all others. This takes one query per shard and page.
     """
     half = limit // 2
 

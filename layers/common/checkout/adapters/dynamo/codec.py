@@ -15,8 +15,8 @@ allows at most 400 KB. So fields that neither conditions nor indexes need are co
     groups     several fields as one JSON object by their names, compressed (B). A dataclass in it
                is a row: a list of its values in the order of the fields. A row can lack its last
                values, if these fields have defaults. A field that is None is left out. One field
-               of a group can contain the members that only a later release knows, so that they are
-               written again
+               of a group can keep the JSON members that a later release has written and this one
+               does not define, so that they are not lost when the record is written again
 
 In JSON, times are epoch milliseconds.
 
@@ -95,9 +95,9 @@ def instant_from(value: Value) -> datetime:
 def read_as_sent(client: Any) -> None:
     """Make `client` of DynamoDB return answers in the form in which DynamoDB sends them.
 
-    botocore's parser looks up the model of each attribute, which takes 10 µs, most of the time that
-    a list needs. The parser is not needed, because an answer already has the form that the parser
-    would return, except that bytes are base64. botocore still parses errors.
+    botocore's parser takes 10 µs for each attribute, which is most of the time that a list needs.
+    The parser is not needed: an answer already has the form that the parser would return, except
+    that bytes are base64. botocore still parses errors.
     """
     client.meta.events.register(_PARSED_BY_US, _read)
 
@@ -105,9 +105,9 @@ def read_as_sent(client: Any) -> None:
 def _read(
     response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any
 ) -> None:
-    """Handle botocore's event.
+    """Parse an answer before botocore does (its event `before-parse`).
 
-    Values that are stored in the second argument become part of the answer.
+    botocore adds the values in the second argument to the answer that it returns.
     """
     if response_dict["status_code"] < _REFUSED and response_dict["body"]:
         customized_response_dict |= json.loads(response_dict["body"], object_hook=_decoded)
@@ -127,7 +127,7 @@ def _decoded(found: dict[str, Any]) -> dict[str, Any]:
 _RAW: Final = -15  # zlib's largest window, without zlib's header and checksum
 _LEVEL: Final = 6
 
-# Texts like those that are stored, the most frequent ones last.
+# Dictionary 1: pieces of typical stored texts. The most frequent ones are last, as zlib requires.
 _1: Final = (
     b'{"id":"evt_","object":"event","api_version":"2026-10-28.endive","created":17,"data":{"obje'
     b'ct":{"id":"cs_","object":"checkout.session","adaptive_pricing":null,"after_expiration":nul'
@@ -318,7 +318,7 @@ class _Group:
         for name, each in json.loads(inflated(value)).items():
             if member := self.members.get(name):
                 found[name] = member[1](each)
-            else:  # of a later release
+            else:  # written by a later release
                 later[name] = each
         if later and self._later is not None:
             found[self._later] = compact(later)
@@ -336,7 +336,7 @@ def _optional(hint: Any) -> bool:
 
 
 def _given(hint: Any) -> Any:
-    """Return the type of the value if it is not None."""
+    """Return X for the type `X | None`, and any other type unchanged."""
     return get_args(hint)[0] if _optional(hint) else hint
 
 

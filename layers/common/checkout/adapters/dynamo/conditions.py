@@ -1,7 +1,8 @@
-"""Conditional requests to DynamoDB, and the meaning of a failed condition.
+"""Build conditional requests to DynamoDB, and find out which condition failed.
 
-Each item of a transaction has a name, and so has each clause of a condition before the clauses are
-joined. Source: the order of writes, domain/session/transitions.py.
+Each write of a transaction has a name, by which a failed condition is found. Each clause of a
+condition is a named variable before the clauses are joined. Source: the order of writes,
+domain/session/transitions.py.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from checkout.domain.session.retention import RETENTION, rows_kept_until
 from checkout.ports import Allowance, KeyHeld, Reservation
 
 RESERVATION: Final = "reservation"  # the name of the reservation's item in a transaction
-# A taken id means a mistake: by chance it happens with a probability of about 2^-130.
+# A new id is random, so by chance it is taken only with a probability of about 2^-130. If it is
+# taken, the cause is a mistake in the code.
 TAKEN: Final = "A new record's id is taken; nothing was written."
 
 
@@ -62,13 +64,13 @@ def update(table: str, change: Change[Session], retention: timedelta = RETENTION
         values[":now"] = instant(change.after.updated_at)
 
     for name, value in after.items():
-        # `ttl` is always written, because the stored value may come from an earlier retention.
+        # `ttl` is always written, because the operator may have changed the retention since then.
         if name != "version" and (before.get(name) != value or name == "ttl"):
             names[f"#{name}"] = name
             values[f":set_{name}"] = value
             sets.append(f"#{name} = :set_{name}")
-    # Another release may have added the session to an index, and a changed cart may be stored in
-    # either place.
+    # These attributes are removed even if `before` lacks them. Another release may have added the
+    # session to the index `due`, or stored the cart in the session's item, not in a separate one.
     moved = () if same_cart(change.before, change.after) else ("cart",)
     maybe = dict.fromkeys((*before, "due_shard", "due_at", *moved))
     removed = [name for name in maybe if name not in after]
@@ -100,8 +102,8 @@ def update_whole(table: str, before: Item, after: Item, maybe: Collection[str]) 
 def row_updates(table: str, change: Change[Session], retention: timedelta) -> list[dict[str, Any]]:
     """Return the writes to the session's other rows, for the transaction of a change.
 
-    Most changes need none (domain/session/retention.py). If a change gives the session its first
-    wallet, the rows get their longer time to live before the change is written (sessions.py).
+    Most changes need no such writes (domain/session/retention.py). If a change gives the session
+    its first wallet, sessions.py extends the rows' time to live before it writes the change.
     """
     before, after = change.before, change.after
     as_long = rows_kept_until(before, retention) == rows_kept_until(after, retention)
@@ -137,7 +139,7 @@ def keep_longer(table: str, row: Item) -> dict[str, Any]:
 def _written(
     table: str, row: Item, maybe: Collection[str] = ("ttl", "search_key", "created_key")
 ) -> dict[str, Any]:
-    """Return the UpdateItem that replaces a row, which may have the attributes in `maybe`."""
+    """Return the UpdateItem that replaces a row. Remove attributes in `maybe` that `row` lacks."""
     names = [name for name in row if name != "id"]
     removed = [name for name in maybe if name not in row]
     return {
@@ -166,7 +168,7 @@ def put_new(table: str, item: Item, key: str) -> dict[str, Any]:
 
 
 def put_reservation(table: str, reservation: Reservation) -> dict[str, Any]:
-    """Return a PutItem of an idempotency record. Its key must be free, or the holder expired."""
+    """Return a PutItem of an idempotency record. It fails if an unexpired one has the same key."""
     absent_or_expired = "(attribute_not_exists(#key) OR #expires_at <= :now)"
     return {
         "TableName": table,
@@ -202,10 +204,10 @@ def counted_in(item: Item | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """The items of a transaction by name, so that a failed condition can be found by name.
+    """The writes ("items") of a transaction, by name.
 
-    DynamoDB reports the position of the item whose condition failed, so the items are sent in the
-    order of the names.
+    DynamoDB reports only the position of the write whose condition failed. The writes are sent in
+    the order of this mapping, so that the position leads to the name.
     """
 
     items: dict[str, dict[str, Any]] = field(default_factory=dict)

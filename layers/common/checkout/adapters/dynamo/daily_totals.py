@@ -1,8 +1,9 @@
-"""Daily totals in DynamoDB: a row per merchant, currency, day and shard, among the sessions.
+"""Daily totals in DynamoDB: rows in the sessions' table, per merchant, currency, day and shard.
 
-The index `uncounted` lists the sessions by the time of their end, in two lanes: one for sessions
-that end by the clock, and one for sessions whose end is written. A session stays in the index even
-after it was counted (docs/decisions/0004).
+The index `uncounted` lists the sessions by the time of their end, in two lanes (groups of shards).
+One lane is for sessions that end by the clock, which means at `expires_at`, without a write. The
+other is for sessions whose end is written. A session stays in the index even after it was counted
+(docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ _HOUR, _UNPAID = "hour", "unpaid"
 class DynamoDailyTotals(PacedStore):
     """Stores the daily sums of each merchant, counted after sessions have ended.
 
-    Counting writes to no session. Instead, the walks along the index store their positions. Ids of
-    these rows begin with `day#` and `clock#`, unlike the id of any session.
+    A session is not marked as counted. Instead, each walk (`ports.Scan`) along the index stores how
+    far it has come. The ids of rows with sums begin with `day#`, and of rows with the walks'
+    positions with `clock#`, unlike the id of any session.
     """
 
     @property
@@ -79,12 +81,12 @@ class DynamoDailyTotals(PacedStore):
         limit: int,
         gathered: timedelta = timedelta(0),
     ) -> Batch | None:
-        """Return the next stretch of a walk, of about `limit` sessions that ended by `until`.
+        """Return the next batch of a walk: about `limit` sessions that ended by `until`.
 
-        `since` is the position of the walk, if it has one. Returns None if there are no sessions.
-        Also returns None if there are far fewer than `limit` sessions and the first one ended less
-        than `gathered` before `until`, because it costs less to pass more sessions together later.
-        A stretch ends at a whole millisecond, so that no millisecond is passed in part.
+        `since` is the position of the walk, or None before its first batch. Returns None if there
+        are no sessions. Also returns None if there are far fewer than `limit` sessions and the
+        first one ended less than `gathered` before `until`, because fewer, larger batches cost
+        less. All sessions that ended in the same millisecond are in the same batch.
         """
         if since is not None and since >= until:
             return None
@@ -130,10 +132,10 @@ class DynamoDailyTotals(PacedStore):
         daily_totals: Sequence[DayTotals],
         unreported: frozenset[str] = frozenset(),
     ) -> bool:
-        """Add to the days and store that the stretch was passed, or do neither.
+        """Add `daily_totals` and store the walk's new position, in one transaction.
 
-        The same write stores the shard's `unreported` sessions, if there are any. Returns False if
-        another run has passed the stretch.
+        The transaction also stores the shard's `unreported` sessions, if there are any. Returns
+        False if another run has already passed this batch.
         """
         still = "attribute_not_exists(#mark)" if batch.since is None else "#mark = :since"
         values = {":to": instant(batch.to)}
@@ -161,14 +163,14 @@ class DynamoDailyTotals(PacedStore):
                 self._persistent.ask(self._client.transact_write_items, **request)
         except ClientError as error:
             found = failed_item(error) or {}
-            # If this is our own write, whose answer was lost, all is as intended. If two runs pass
-            # the same stretch, they add the same numbers, and because of the transaction's token
-            # the numbers are added only once.
+            # If this call has stored the position itself and only the answer was lost, all is as
+            # intended. Two runs that pass the same batch send the same transaction, and because of
+            # its token DynamoDB adds the numbers only once.
             return not daily_totals and found.get(batch.walk.value) == instant(batch.to)
         return True
 
     def told(self, shard: int, was: frozenset[str], unreported: frozenset[str]) -> None:
-        """Store the shard's `unreported` sessions, unless another run has changed `was`."""
+        """Store the shard's `unreported` sessions if the stored ones are still `was`."""
         try:
             self._persistent.ask(
                 self._client.update_item,
@@ -180,7 +182,7 @@ class DynamoDailyTotals(PacedStore):
                 ExpressionAttributeValues={":was": _ids(was), ":unreported": _ids(unreported)},
             )
         except ClientError as error:
-            failed_item(error)  # harmless: another run has changed them, or our answer was lost
+            failed_item(error)  # harmless: another run, or a try whose answer was lost
 
     def days(self, of: Lists, currency: str, days: Sequence[date]) -> tuple[DayTotals, ...]:
         """Return the sums of these days, at most 100, in the order of `days`."""

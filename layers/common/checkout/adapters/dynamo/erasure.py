@@ -131,7 +131,7 @@ class DynamoRecords(Store):
 
 
 def _readable(read: Callable[[Item], T], row: Item) -> T | None:
-    """Return the record, or None if somebody has damaged the row by hand."""
+    """Return the record, or None if the row cannot be read, for example after a manual change."""
     try:
         return read(row)
     except (KeyError, TypeError, ValueError):

@@ -1,10 +1,11 @@
-"""Webhook events in DynamoDB, outside of the transaction that creates them.
+"""Webhook events in DynamoDB. Sessions' events are created in the transactions of sessions.py.
 
-The attribute `retry_at` is the time from which the next attempt can be made. `next_at` is the
-event's position in an index (index_keys.py).
+The attribute `retry_at` stores the field `next_at`, the time from which the next attempt can be
+made. The attribute `next_at` is part of the event's entry in the index `due` (index_keys.py).
 
-The copies for each further endpoint are a separate list: the attribute `merchant` of a copy
-includes the endpoint, as in `mer_…/we_…`.
+If a merchant has several endpoints, each further endpoint gets its own copies of the events. The
+copies for one endpoint are a separate list, because their attribute `merchant` includes the
+endpoint, as in `mer_…/we_…`.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class DynamoEvents(PacedStore):
         try:
             put(self._client, request, self._reservations, reservation, ask=self._persistent.ask)
         except ClientError as error:
-            if failed_item(error) != item:  # otherwise it is our own write, whose answer was lost
+            if failed_item(error) != item:  # if equal, an earlier try was stored, its answer lost
                 raise Unavailable(TAKEN) from error
 
     def add_copy(self, event: WebhookEvent) -> None:
@@ -84,7 +85,7 @@ class DynamoEvents(PacedStore):
             found = failed_item(error)
             if found is None:
                 raise LookupError("no such event") from None
-            if event_from(found) != event:  # otherwise it is our own write, whose answer was lost
+            if event_from(found) != event:  # if equal, an earlier try was stored, its answer lost
                 raise StaleEvent(event_from(found)) from None
 
     def due(
@@ -113,7 +114,7 @@ class DynamoEvents(PacedStore):
         return tuple(found.kept)
 
     def put_off(self, event: DueEvent, until: datetime) -> bool:
-        """Postpone the event's entry in the due index to `until`.
+        """Postpone the event's entry in the index `due` to `until`.
 
         Returns False if the event was delivered, given up or postponed meanwhile.
         """
@@ -131,7 +132,7 @@ class DynamoEvents(PacedStore):
             )
         except ClientError as error:
             found = failed_item(error) or {}
-            # Our own write, whose answer was lost, or an equal write by another process, is fine.
+            # If the same time is stored, an earlier try or another process has written it.
             return found.get("due_at") == instant(until)
         return True
 

@@ -1,7 +1,7 @@
 """Sign-ins, challenges, counters and refused requests in DynamoDB.
 
-These records are in the same table as the idempotency keys, because this table is for records that
-expire and that are found by a hash (docs/decisions/0004).
+These records are in the table of the idempotency keys. This table is for records that expire and
+that are found by a hash (docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class DynamoSignIns(Store):
                 },
             )
         except (CheckoutError, *AWS_ERRORS):
-            return  # a failure only shortens the idle time by a minute
+            return  # the sign-in then ends at most a minute earlier
 
     def end(self, sign_in_id: str) -> None:
         """End the sign-in. The next request with it is rejected."""
@@ -177,7 +177,7 @@ class DynamoCounters(Store):
                 ExpressionAttributeValues={":less": number(-by), ":by": number(by)},
             )
         except (CheckoutError, *AWS_ERRORS):
-            return  # the counter ends with its window anyway
+            return  # harmless, because the counter soon expires with its window
 
 
 def _counter_key(counter: str) -> Value:
@@ -198,7 +198,7 @@ _REFUSALS: Final = Codec(FailedRequests, groups={"entries": ("entries",)})
 
 
 class DynamoFailedRequests(Store):
-    """Stores the last refused requests of each API key, at least until a day after the last one.
+    """Stores the newest refused requests of each API key, for at least a day after the last one.
 
     Keys begin with `refused#`, unlike the hash of any idempotency key. The client has short
     timeouts, so that no request waits long for this store.

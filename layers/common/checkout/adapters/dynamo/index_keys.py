@@ -8,16 +8,18 @@ write.
     by_merchant             merchant, created_key      sessions and events, by creation
     by_search               search_key, created_key    search rows (records.py); completed sessions;
                                                        links
-    due                     due_shard, due_at          records for the sweep, in two lanes: the one
-                                                       for sessions in which an interrupted
-                                                       process may have left money is urgent
+    due                     due_shard, due_at          records for the sweep, in two lanes: urgent
+                                                       ones, about which an interrupted process may
+                                                       have left money in doubt, and all others
     uncounted               uncounted_shard, _at       sessions by their end, in two lanes: ended by
                                                        a write, or by the clock. Entries are never
                                                        removed
 
-An index has several shards, because one partition accepts only 1 000 write units a second, and all
-new entries of an index by time are at the same end (docs/decisions/0009). Moving an entry costs two
-write units, so an entry of `due` is moved only if necessary.
+A session without a wallet and without items of a stock ends by the clock: at `expires_at`, without
+a write. A lane is a group of shards. An index has several shards, because one partition accepts
+only 1 000 write units a second, and all new entries of an index by time are at the same end
+(docs/decisions/0009). Moving an entry costs two write units, so an entry of `due` is moved only if
+necessary.
 
 In a merchant's list, the index's key of shard 0 is the owner alone, as in lists made before
 there were shards, and the key of shard 3 is `owner#3`. So the attribute `merchant` of a record
@@ -49,9 +51,9 @@ from checkout.domain.webhooks.record import KEPT, EventStatus, WebhookEvent
 # The number of shards in each lane of an index by time. A later release can have more shards, but
 # never fewer, because the entries in the removed shards would not be found.
 DUE_SHARDS: Final = 8
-URGENT_SHARDS: Final = 16  # in the first lane of `due`, to which each payment writes eight times
-# The second lane. In `due` it is for sessions that are not urgent, and in `uncounted` for sessions
-# that end by the clock.
+URGENT_SHARDS: Final = 16  # of the urgent lane of `due`, to which each payment writes eight times
+# The prefixes of the shards in the second lane: LATER in the index `due`, for sessions that are not
+# urgent, and CLOCK in the index `uncounted`, for sessions that end by the clock.
 LATER: Final = "later-"
 CLOCK: Final = "clock-"
 # The sweep runs once a minute. An entry is not moved if its time is at most this much earlier than
@@ -68,12 +70,12 @@ def of_session(session: Session, retention: timedelta) -> Item:
         first = urgent(session)
         place["due_shard"] = text(("" if first else LATER) + due_shard(session.id, urgent=first))
         place["due_at"] = instant(due)
-    # This entry is never removed; each walk of daily_totals.py passes it once.
+    # An entry of `uncounted` is never removed; each walk of daily_totals.py passes it once.
     if session.over_at is not None:
         clock = CLOCK if session.left_to_clock else ""
         place["uncounted_shard"] = text(clock + due_shard(session.id))
         place["uncounted_at"] = instant(session.over_at)
-    if session.status is Status.COMPLETED:  # so that it is found among all others
+    if session.status is Status.COMPLETED:  # so that the list of completed sessions contains it
         place["search_key"] = owned(search_key(session.merchant, PAID), session.part)
     kept_until = session_kept_until(session, retention)
     if kept_until is not None:
@@ -82,10 +84,11 @@ def of_session(session: Session, retention: timedelta) -> Item:
 
 
 def due_at(session: Session) -> datetime | None:
-    """Return the time at which the sweep looks at the session, or None if nothing is left to do.
+    """Return the time at which the sweep checks the session, or None if nothing is left to do.
 
-    A planned look is not moved if its time is early enough. Most customers approve before the sweep
-    looks at their session, so the entry of a session that awaits the approval is not moved either.
+    Moving an entry costs money. So a check that is already planned (`look_at`) is not moved if it
+    is early enough. It is also not moved while the session awaits the customer's approval, because
+    most customers approve before the check.
     """
     needed, planned = session.needed_at, session.look_at
     if needed is None or planned is None:
@@ -95,10 +98,11 @@ def due_at(session: Session) -> datetime | None:
 
 
 def urgent(session: Session) -> bool:
-    """Return whether the sweep looks at the session before all others.
+    """Return whether the session is in the urgent lane, which the sweep checks first.
 
-    These are sessions in which an interrupted process may have left money. A session that awaits
-    its planned look stays in this lane, in which its lease has put it.
+    An interrupted process may have left money in doubt in such a session. A session that awaits its
+    planned check stays in the lane into which its earlier lease put it, because moving it costs
+    money.
     """
     return session.payment_in_flight or session.lease_until is not None or session.awaits_look
 
@@ -106,9 +110,9 @@ def urgent(session: Session) -> bool:
 def of_event(event: WebhookEvent) -> Item:
     """Return an event's attributes for the indexes and the time to live.
 
-    While an event waits for an attempt, it is in the index `due`. `next_at` is the time of this
-    entry, which a lease does not move; `due_at` is the time to which the entry may have been
-    postponed. The time to live begins when the event ends.
+    While an event waits for an attempt, it is in the index `due`, at the time `due_at`. This time
+    can be postponed without a new version of the event; `next_at` keeps the original time. The time
+    to live begins when the event ends.
     """
     place = {"created_key": text(position(event.created_at, event.id))}
     if event.status is EventStatus.PENDING:

@@ -1,9 +1,9 @@
-"""Payment links in DynamoDB: rows among the sessions.
+"""Payment links in DynamoDB: rows in the sessions' table.
 
-The links are in the sessions' table because the transactions of sessions change the links' stock.
-The index `by_search` lists a merchant's links. A stock can be spread over several rows: the link's
-own row and each further row get an equal part, and the further rows contain nothing else. A session
-takes items from one row and returns them to the same row (docs/decisions/0015).
+The links are in this table because the transactions of sessions change the links' stock. The index
+`by_search` lists a merchant's links. A stock can be spread over several rows: the link's own row
+and each further row get an equal part, and the further rows contain nothing else. A session takes
+items from one row and returns them to the same row (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class DynamoLinks(PacedStore):
     def set_left(self, link: PaymentLink, left: int) -> bool:
         """Write the number of items left, if the stored number is still the one in `link`.
 
-        Otherwise, or if buyers take items at the same time, write nothing and return False.
+        If it is not, or if buyers take items at the same time, write nothing and return False.
         """
         read = self._left_in(link.row_ids)
         if set(read) != set(link.row_ids) or sum(read.values()) != link.left:
@@ -136,7 +136,8 @@ class DynamoLinks(PacedStore):
         writes = Writes(
             {row: {"Update": change} for row, change in zip(link.row_ids, changes, strict=True)}
         )
-        writer = new_nonce(self._random_bytes)  # the same change may be made again later
+        # Without a new writer, DynamoDB would treat a later, equal change as a repetition.
+        writer = new_nonce(self._random_bytes)
         request = writes.request(writer=writer)
         try:
             self._persistent.ask(self._client.transact_write_items, **request)
@@ -149,7 +150,7 @@ class DynamoLinks(PacedStore):
     def set_stopped(self, link: PaymentLink, at: datetime | None) -> None:
         """Stop the link, or start it again if `at` is None."""
         # The page and each purchase read the link's own row first. Therefore the own row is stopped
-        # first and started last, and an interrupted call can simply be repeated.
+        # first and started last, and an interrupted call can be repeated.
         rows = link.row_ids if at is not None else link.row_ids[::-1]
         change = "REMOVE #stopped_at" if at is None else "SET #stopped_at = :at"
         request = {} if at is None else {"ExpressionAttributeValues": {":at": instant(at)}}

@@ -1,7 +1,8 @@
 """Pages of a list that is ordered by time in an index, and spread over a merchant's shards.
 
-To read a page, all shards are read and merged by position. So a cursor is valid for any number of
-shards, and a merchant can get more shards without moving stored records.
+A list can be spread over several shards (partition keys), because one shard accepts only a limited
+number of writes a second. To read a page, all shards are read and merged by position. So a cursor
+is valid for any number of shards, and a merchant can get more shards without moving stored records.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _BEHIND: Final = "\U0010ffff"  # sorts after every text
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The ids of a page in order. `next_key` is the last one's position, or None at the end."""
+    """The ids of a page in order. `next_key` is the position of the last id, None at the end."""
 
     ids: list[str]
     next_key: str | None
@@ -44,10 +45,10 @@ def page(
     upward: bool = False,
     entries_each: int = 1,
 ) -> Places:
-    """Return a page of the list, newest first or `upward`, with one query for each shard.
+    """Return a page of the list, with one query for each shard.
 
-    `limit` is 1..100. A record can have up to `entries_each` entries in the list, all at the same
-    position.
+    The newest record is first, or with `upward` the oldest. `limit` is 1 to 100. A record can have
+    up to `entries_each` entries in the list, all at the same position.
     """
     if not 1 <= limit <= PAGE_MAX:
         raise ValueError(f"limit must be 1..{PAGE_MAX}")
@@ -72,10 +73,10 @@ def page(
 def beginning(
     client: Client, table: str, owner: str, prefix: str, *, shards: int, limit: int
 ) -> list[str]:
-    """Return the ids of up to `limit` records whose texts have this beginning, newest first.
+    """Return the ids of up to `limit` records whose texts begin with `prefix`, newest first.
 
-    In the index `by_search`, each record is at `text#position`. This takes one query for each
-    shard.
+    The sort key of these entries of the index `by_search` is `text#position`. The search takes one
+    query for each shard.
     """
     bounds = (prefix, prefix + _BEHIND)
     found = _entries(client, table, "by_search", owner, shards, bounds, most=limit)

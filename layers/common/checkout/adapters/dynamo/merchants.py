@@ -2,8 +2,8 @@
 
 The merchants' table has one guard row per wallet, which prevents a second merchant from using the
 same wallet. Each change of keys is one transaction. The last key without an expiry date cannot be
-revoked, even if two browsers each revoke one of the last two keys at the same time, because every
-revocation checks in its transaction that another such key stays.
+revoked, because every revocation checks in its transaction that another such key stays. The check
+also holds if two browsers revoke the last two such keys at the same time.
 """
 
 from __future__ import annotations
@@ -88,14 +88,14 @@ class DynamoMerchants(Store):
             found = failed_item(error)
             if found is None:
                 raise LookupError("no such merchant") from None
-            if found != item:  # otherwise it is our own write, whose answer was lost
+            if found != item:  # if equal, an earlier try was stored, its answer lost
                 raise StaleMerchant(merchant_from(found)) from None
 
     def move(self, merchant: Merchant) -> Merchant | None:
         """Write the merchant as `replace` does, and reserve its wallet address for it.
 
-        Returns None if the merchant was written, or else the other merchant that has this wallet
-        address. The earlier addresses of a merchant stay reserved for that merchant.
+        Returns None if the merchant was written. If another merchant has this wallet address,
+        returns that merchant. The earlier addresses of a merchant stay reserved for that merchant.
         """
         guard = {"id": _guard_id(merchant.wallet_address), "merchant": text(merchant.id)}
         item = merchant_item(merchant)
@@ -115,11 +115,17 @@ class DynamoMerchants(Store):
                 found = writes.stored(error, "merchant")
                 if found is not None and found != item:
                     raise StaleMerchant(merchant_from(found)) from None
-            self.replace(merchant)  # a move back to an earlier wallet, or our own write
+            # Either the merchant moves back to an earlier wallet and still has its guard row, or an
+            # earlier try of this call was stored.
+            self.replace(merchant)
         return None
 
     def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
-        """Return the merchant, or a copy in memory that has this `identity` (Merchant.as_of)."""
+        """Return the merchant.
+
+        `CachedMerchants` may return a cached copy, but only if the copy already has the merchant's
+        client identity number `identity` (Merchant.as_of).
+        """
         return self.latest(merchant_id)
 
     def latest(self, merchant_id: str) -> Merchant | None:
@@ -134,8 +140,8 @@ class DynamoMerchants(Store):
     def page(self, *, limit: int, after: str | None = None) -> Page[Merchant]:
         """Read all merchants a page at a time, in no particular order, for operators' commands.
 
-        This scans the table, so it can miss a merchant that is added or changed meanwhile. `after`
-        is the `next_key` of an earlier page.
+        The table is scanned, so a merchant that is added or changed meanwhile can be missing.
+        `after` is the `next_key` of an earlier page.
         """
         start: dict[str, Any] = {"ExclusiveStartKey": {"id": text(after)}} if after else {}
         found = ask(
@@ -198,9 +204,9 @@ class CachedMerchants(DynamoMerchants):
 class DynamoApiKeys(Store):
     """Stores API keys, in the tables of `DynamoMerchants`.
 
-    If a method has an argument `merchant`, this is the merchant as it was read: if another version
-    is stored, the method writes nothing and returns False. `courtesy` is a client with short
-    timeouts for optional writes.
+    The argument `merchant` of a method is the merchant as it was read. If another version is stored
+    now, the method writes nothing and returns False. `courtesy` is a client with short timeouts for
+    optional writes.
     """
 
     def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
@@ -244,8 +250,9 @@ class DynamoApiKeys(Store):
     def add(self, key: ApiKey, merchant: Merchant, reservation: Reservation | None = None) -> bool:
         """Write the key and the merchant's next version, if the merchant is as it was read.
 
-        Otherwise, write nothing and return False. So a limit that was checked after the read cannot
-        be exceeded. The reservation is written in the same transaction. Raises KeyHeld.
+        If the merchant has changed, write nothing and return False. So a maximum number of keys,
+        checked after the read, cannot be exceeded. The reservation is written in the same
+        transaction. Raises KeyHeld.
         """
         # Each addition writes the merchant's next version, so only one of two simultaneous
         # additions succeeds.
@@ -254,7 +261,7 @@ class DynamoApiKeys(Store):
         return self._written({"merchant": {"Put": request}, "key": self._new(key)}, reservation)
 
     def roll(self, ended: ApiKey, new: ApiKey, merchant: Merchant) -> bool:
-        """Write both keys, if the stored version of `ended` has no end yet."""
+        """Write the new key and the end of the `ended` key, if the stored one has no end yet."""
         read, end = self._as_read(merchant), self._end(ended, _LASTING)
         return self._written({"merchant": read, "new": self._new(new), "ended": end})
 
@@ -272,8 +279,8 @@ class DynamoApiKeys(Store):
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
         """Replace the merchant and write its copied fields to these keys, or write nothing.
 
-        Each key has copies of the return hosts, the number of parts, the setting whether keys can
-        sign in, and the field `suspended`.
+        Each key has copies of the return hosts, the number of parts (shards of lists), the setting
+        whether keys can sign in, and the field `suspended`.
 
         Raises StaleMerchant.
         """
@@ -285,7 +292,7 @@ class DynamoApiKeys(Store):
             found = failed_item(error)
             if found is None:
                 raise
-            if found != request["Item"]:  # otherwise it is our own write, whose answer was lost
+            if found != request["Item"]:  # if equal, an earlier try was stored, its answer lost
                 raise StaleMerchant(merchant_from(found)) from None
 
     def _written(

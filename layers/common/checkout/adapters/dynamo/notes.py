@@ -1,8 +1,8 @@
-"""The shop's notes and the customers' withdrawals in DynamoDB: rows beside the sessions.
+"""The shop's notes and the customers' withdrawals in DynamoDB: rows in the sessions' table.
 
-These records are stored apart from the sessions (docs/howto/add-a-note.md). The id of a row is a
-prefix and the session's id. A note is in no index. A withdrawal lists its session among those that
-need a person, and the sweep finds the withdrawal until it is acknowledged.
+Each record has a row of its own, separate from its session (docs/howto/add-a-note.md). The row's id
+is a prefix and the session's id. A note is in no index. A withdrawal is in the list of sessions
+that need a person, and in the index `due` until it is acknowledged.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Members, invitations and the audit log in DynamoDB: rows among the API keys.
+"""Members, invitations and the audit log in DynamoDB: rows in the table of API keys.
 
 Because members are in the same table as keys, a sign-in reads only one row, whether a key or a
-member signs in. Subscribers to notices are rows in the sessions' table, because the sweep's index
-belongs to that table.
+member signs in. Subscribers to notices are rows in the sessions' table, because the index `due`,
+which the sweep reads, belongs to that table.
 
 The index of the API keys also lists a merchant's members, invitations and audit log, with a
-separate query for each list (docs/decisions/0004). Two owners who revoke each other at the same
-moment cannot leave the merchant without an owner, because each such write checks in its transaction
-that another owner stays.
+separate query for each list (docs/decisions/0004). A merchant always keeps an owner, even if two
+owners revoke each other at the same moment, because each revocation checks in its transaction that
+another owner stays.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class DynamoPeople(Store):
     def join(self, member: Member, accepted: Invitation, inviter: Member | None = None) -> bool:
         """Write the member and the end of their invitation, or nothing.
 
-        The invitation must still be open at that time. If a member has sent it, this `inviter` must
-        be an active owner.
+        The invitation must still be open when they are written. If a member has sent the
+        invitation, this `inviter` must be an active owner.
         """
         new = put_new(self._keys, self._member_item(member), "hash")
         owners = [] if inviter is None else [self._still_owner(inviter)]
@@ -99,7 +99,7 @@ class DynamoPeople(Store):
     def found(self, merchant: Merchant, member: Member, accepted: Invitation | None = None) -> bool:
         """Write a new merchant with its first member, and the end of the invitation, if any.
 
-        The invitation must still be open at that time. This does not reserve the wallet for the
+        The invitation must still be open when they are written. The wallet is not reserved for the
         merchant.
         """
         new = put_new(self._keys, self._member_item(member), "hash")
@@ -118,7 +118,7 @@ class DynamoPeople(Store):
             ask(self._client.transact_write_items, **transaction({"Put": put}, *others))
         except ClientError as error:
             written: Item = put["Item"]
-            return failed_item(error) == written  # then it is our own write, whose answer was lost
+            return failed_item(error) == written  # then an earlier try was stored, its answer lost
         return True
 
     def _still_owner(self, kept: Member) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _without_prefix(value: Value) -> Value:
     return text(text_from(value).partition("#")[2])
 
 
-# These names come from the time before there were members, when all actors were keys.
+# The attributes have old names: before there were members, all actors were keys.
 _ENTRY: Final = Codec(AuditEntry, names={"actor_id": "key_id", "actor_name": "key_name"})
 
 
@@ -287,7 +287,7 @@ class DynamoSubscribers(Store):
         try:
             put(self._client, request, self._reservations, reservation)
         except ClientError as error:
-            found = failed_item(error)  # our own write, if its answer was lost
+            found = failed_item(error)  # with our writer, if an earlier try was stored
             return found is not None and found["writer"] == item["writer"]
         return True
 

@@ -6,9 +6,9 @@ times. So the item is kept small (docs/decisions/0003):
     CART       the fields that are set at the creation and rarely change: one compressed attribute.
                A larger cart is a separate item, whose id is `cart#` and the session's id
     PAYMENT    the fields of the payment, and the history: one compressed attribute
-    the rest   one attribute for each other field: those that conditions and indexes need, those
-               that are sealed, and those that most checks write. The last ones are separate so
-               that a check does not write PAYMENT again
+    the rest   one attribute for each other field. Conditions and indexes need these fields, or they
+               are sealed (encrypted), or most checks write them. The last kind is not in PAYMENT,
+               so that a check does not write PAYMENT again
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ PAYMENT: Final = (
     "history",
 )
 
-# Sealed texts are base64, which shrinks by a quarter.
+# `deflated`: sealed texts are base64, which compression makes smaller by a quarter.
 _SESSION: Final = Codec(
     Session,
     names={"instruction": "attempt", "part": "shard"},
@@ -169,10 +169,10 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
     """Return the search rows of the session (domain/reports/search_terms.py).
 
     The id of a payment, a quote or a request is the key of a row that contains the session's id.
-    All other texts are in the index `by_search`: order numbers are ordered by their text, and other
-    texts by position, like all lists. The rows for ids are also the entries in the index for the
-    wallet and for words, which saves separate rows. Until a wallet is given, the session can only
-    be found by its order number, because rows for each abandoned cart would be expensive.
+    All other texts are entries of the index `by_search`: order numbers sorted by their text, and
+    other texts by position, like all lists. To save rows, a row for an id is also the index entry
+    of the wallet or of a word. Until a wallet is given, the session can be found only by its order
+    number and payment link, because more rows for each abandoned cart would be expensive.
     """
     merchant, place = session.merchant, position(session.created_at, session.id)
     kept_until = rows_kept_until(session, retention)
@@ -202,9 +202,10 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
 
 
 def flag_item(session: Session, retention: timedelta = RETENTION) -> Item:
-    """Return the row by which a session that was flagged for its merchant is found.
+    """Return the row that lists a session, flagged for its merchant, as needing a person.
 
-    The row stays after the flag is removed, and is the same for each flag. `rows_of` leaves it out.
+    The row is the same for every flag, and stays after the flag is removed. `rows_of` does not
+    return it.
     """
     return {
         "id": text(FLAG_ROW + session.id),

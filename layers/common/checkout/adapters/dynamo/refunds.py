@@ -1,10 +1,10 @@
-"""Refunds and mandates in DynamoDB: rows among the sessions.
+"""Refunds and mandates (merchants' refund budgets) in DynamoDB: rows in the sessions' table.
 
-They are in the sessions' table because they are written in the transactions of sessions. A refund
-is in the index `due` while something is left to do for it, and in the index `by_search`, in the
-list of its merchant's refunds. A mandate is in the index `due` while its token has to be renewed.
-Each merchant has one mandate, which is never removed. All fields of a refund or a mandate, except
-those in `_APART`, are one compressed attribute (codec.py).
+The records are in this table because they are written in the transactions of sessions. A refund is
+in the index `due` while something is left to do for it, and in the index `by_search`, in the list
+of its merchant's refunds. A mandate is in the index `due` while its token has to be renewed. Each
+merchant has one mandate, which is never removed. All fields of a refund or a mandate, except those
+in `_APART`, are one compressed attribute (codec.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from checkout.ports import Page
 
 R = TypeVar("R", Refund, Mandate)
 
-KEPT_LONGER: Final = timedelta(days=30)  # longer than its session, to be found with it
+# A refund is kept longer than its session, so that the session's page can always show the refund.
+KEPT_LONGER: Final = timedelta(days=30)
 _SEALED: Final = ("grant", "handle", "token")
 _APART: Final = ("id", "merchant", "part", "status", "version", "writer", *_SEALED)
 
@@ -49,7 +50,7 @@ def _codec(kind: type[R], group: str) -> Codec[R]:
 
 
 _REFUND: Final = _codec(Refund, "refund")
-_OF_REFUND: Final = ("grant", "token", "due_shard", "due_at", "ttl")  # can be missing
+_OF_REFUND: Final = ("grant", "token", "due_shard", "due_at", "ttl")  # an item can lack these
 _MANDATE: Final = _codec(Mandate, "mandate")
 _OF_MANDATE: Final = (*_SEALED, "due_shard", "due_at")
 

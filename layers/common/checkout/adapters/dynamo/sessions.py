@@ -1,8 +1,8 @@
 """Checkout sessions in DynamoDB, through the low-level client that is passed in.
 
-Every write is conditional. If a write loses a race, the same response contains the stored record.
-All reads are strongly consistent, except reads of indexes. Source: domain/session/transitions.py,
-design.md "Records".
+Every write is conditional. If a condition fails, because another process has changed the record,
+the response contains the stored record. All reads are strongly consistent, except reads of indexes.
+Source: domain/session/transitions.py, design.md "Records".
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ class DynamoSessions(PacedStore):
 
         The record and the session are written in one transaction if items are taken, or if the
         record names no session. Otherwise they are written one after the other, which costs half as
-        much. Returns None if both were written. If a live record already holds the key, returns
-        that record, and nothing was written. An expired record is replaced. Raises OutOfStock.
+        much. Returns None if both were written. If an unexpired record already has the key,
+        nothing is written, and that record is returned. An expired record is replaced. Raises
+        OutOfStock.
         """
         if session.holds_item or (reservation is not None and reservation.session is None):
             return self._create_at_once(session, reservation)
@@ -117,13 +118,13 @@ class DynamoSessions(PacedStore):
     def _put_rows(self, rows: list[Item]) -> None:
         """Store a session's search rows before the session, so that a search finds it at once.
 
-        If the session is never stored, the rows find nothing, and are removed after their time to
-        live.
+        If the session is never stored, the search ignores these rows. They are removed after their
+        time to live.
         """
         self._persistent.batch_put(self._client, self._sessions, rows)
 
     def _reserve(self, reservation: Reservation) -> Reservation | None:
-        """Store a reservation, or return the live reservation that already holds its key."""
+        """Store a reservation, or return the unexpired reservation that already has its key."""
         request = put_reservation(self._reservations, reservation)
         try:
             self._persistent.ask(self._client.put_item, **request)
@@ -169,14 +170,14 @@ class DynamoSessions(PacedStore):
         return reservation_from(item) if item else None
 
     def save(self, transaction: Transaction[R]) -> R:
-        """Write the change and all else in its transaction if the condition holds, else nothing.
+        """Write everything in the transaction, or nothing if a condition fails.
 
-        If the change restocks, items return to the link's stock. Returns the record as written,
-        even if an earlier call of ours, whose response was lost, has written it. Raises KeyHeld if
-        a live record holds the reservation's key, AllowanceUsed if less is left in the allowance,
-        LookupError if there is no such record, and StaleRecord if the record has changed since it
-        was read. If `also` has lost a race, StaleRecord contains the change's own record as it was
-        read. Only `flows.payment.writes` calls this.
+        If the change returns items to a payment link's stock, the stock is also written. Returns
+        the record as written, even if an earlier try, whose response was lost, has written it.
+        Raises KeyHeld if another unexpired reservation has the key, AllowanceUsed if too little of
+        the allowance is left, and LookupError if there is no such record. Raises StaleRecord if the
+        record has changed since it was read. If only the record of `also` has changed, StaleRecord
+        contains the change's own record as it was read. Only `flows.payment.writes` calls this.
         """
         change = transaction.change
         kind: StoredKind[R] = _KINDS[kind_of(change.after.id)]
@@ -184,7 +185,7 @@ class DynamoSessions(PacedStore):
         found_by = kind.found_by(change, self._retention)
         for row in kind.kept_longer(change, self._retention):
             self._keep_longer(row)
-        late = change.event == Event.PAYMENT_CREATED  # W7 is the first write after a 201
+        late = change.event == Event.PAYMENT_CREATED  # written first, because a payment was made
         if not late:
             self._put_rows(found_by)
         saved = change.after
@@ -280,7 +281,7 @@ class DynamoSessions(PacedStore):
     def ordered(self, of: Lists, beginning: str, *, limit: int) -> tuple[Session, ...]:
         """Return up to `limit` sessions whose order number, or its last part, has this `beginning`.
 
-        This takes one query for each shard, and one batch read.
+        The search takes one query for each shard, and one batch read.
         """
         ids = lists.beginning(
             self._client,
@@ -302,7 +303,7 @@ class DynamoSessions(PacedStore):
         run_concurrently: Concurrency,
         part: ShardRange = WHOLE,
     ) -> DueSessions:
-        """Return the sessions due for a check at `now` that are, or are not, `urgent`.
+        """Return the sessions due for a check at `now`, from the lane of urgent or other sessions.
 
         At most `limit` sessions of each shard are returned. The index lags a little, so read each
         session before acting on it.
@@ -345,7 +346,7 @@ class DynamoSessions(PacedStore):
         try:
             self._persistent.ask(self._client.put_item, **put_new(self._sessions, cart, "id"))
         except ClientError as error:
-            if failed_item(error) != cart:  # otherwise it is our own write, whose answer was lost
+            if failed_item(error) != cart:  # if equal, an earlier try was stored, its answer lost
                 raise Unavailable(TAKEN) from error
 
     def _keep_longer(self, row: Item) -> None:
@@ -356,10 +357,10 @@ class DynamoSessions(PacedStore):
             failed_item(error)  # no such row: another release keeps the cart in the session's item
 
     def _stale_unless_ours(self, kind: StoredKind[R], error: ClientError, change: Change[R]) -> R:
-        """Return the stored record if it is our own write, whose answer was lost.
+        """Return the stored record if an earlier try of ours has written it.
 
-        Raises StaleRecord if it is another write. A cart in a separate item is read again, because
-        the other write may have changed the cart.
+        Raises StaleRecord if another process has written it. A cart in a separate item is read
+        again, because the other process may have changed the cart.
         """
         item = failed_item(error)
         if not condition_failed(error):
@@ -381,9 +382,9 @@ class DynamoSessions(PacedStore):
 class StoredKind(Generic[R]):
     """The functions that store the records of one kind, all in the sessions' table.
 
-    `update` returns the write of a change, `beside` the further writes in the change's transaction,
-    `found_by` the new search rows, and `kept_longer` the rows that must be kept longer from now on.
-    `stored` decodes the item that a write has returned.
+    `update` returns the write of a change, and `beside` further writes in the same transaction.
+    `found_by` returns the new search rows, and `kept_longer` the rows that must be kept longer from
+    now on. `stored` decodes the item that a write has returned.
     """
 
     update: Callable[[str, Change[R], timedelta], dict[str, Any]]
@@ -431,7 +432,7 @@ def _kept_longer(change: Change[Session], retention: timedelta) -> list[Item]:
 
 
 def _with_cart_of(change: Change[Session], item: Item) -> Session:
-    """Return the session stored by a change. A separate cart is not read again."""
+    """Return the session that a change has stored. A separate cart comes from `change.before`."""
     return session_from({"cart": cart_of(change.before)} | item)
 
 
@@ -449,13 +450,13 @@ _KINDS: Final[Mapping[str, StoredKind[Any]]] = {
 
 
 def _of_another(held: Item, ours: Reservation) -> Reservation | None:
-    """Return the reservation that holds the key, or None if it is our own earlier write."""
+    """Return the reservation that holds the key, or None if an earlier try of ours wrote it."""
     winner = reservation_from(held)
     return None if winner.writer == ours.writer else winner
 
 
 def _raise_if_taken(found: Item | None, session: Session, error: ClientError) -> None:
-    """Raise Unavailable unless the stored item is our own write, whose answer was lost."""
+    """Raise Unavailable unless an earlier try of ours has written the stored item."""
     if found is None or text_from(found["writer"]) != session.writer:
         raise Unavailable(TAKEN) from error
 

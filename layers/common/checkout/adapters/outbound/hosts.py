@@ -12,7 +12,7 @@ _HTTPS_PORT: Final = 443
 
 
 class ResolvedHosts:
-    """`ports.Hosts`, which asks the system's resolver and waits at most `WITHIN` seconds."""
+    """`ports.Hosts` with the system's resolver, waiting at most `WITHIN` seconds for an answer."""
 
     def __init__(
         self, *, allow_loopback: bool = False, resolve: Resolve = socket.getaddrinfo
@@ -21,7 +21,7 @@ class ResolvedHosts:
         self._resolve = resolve
 
     def permitted(self, host: str) -> bool:
-        if not is_host(host):  # requests to it would be refused
+        if not is_host(host):  # requests to this host would be refused
             return False
         try:
             found = list(look_up(self._resolve, host, _HTTPS_PORT, WITHIN))

@@ -20,7 +20,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 class PublicReceivers:
-    """Sends one POST, in at most 10 s for all steps, and reads the first KiB of the answer."""
+    """Sends one POST in at most 10 s in total, and reads the first KiB of the response."""
 
     def __init__(self, http: PublicTransport) -> None:
         self._http = http
@@ -42,7 +42,7 @@ class PublicReceivers:
 
 
 def _leads_to(url: str, answer: Response) -> str | None:
-    """Return the URL to which a redirect leads, or None if the answer names no usable one."""
+    """Return the URL to which a redirect leads, or None if the answer has no usable URL."""
     try:
         return joined(url, answer.headers["location"])
     except (KeyError, ValueError):

@@ -35,8 +35,8 @@ class SignedWallets:
     `client` that each server accepts.
 
     `on_refusal` is called after each refusal of a merchant's key. Its last argument is whether the
-    key is missing at the merchant's wallet, or None if the wallet's keys cannot be read. Our own
-    client documents are not read for this, because they always contain the key.
+    key is missing at the merchant's wallet, or None if the wallet's keys cannot be read. If the
+    keys are published in our own client document instead, the key is never missing.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class SignedWallets:
         self._on_refusal(merchant, refused, lacks)
 
     def anonymous(self, *, deadline: datetime) -> OpenPayments:
-        """Return a client for unsigned requests, which read wallet addresses and their keys."""
+        """Return a client for the unsigned requests that read wallet addresses and their keys."""
         return OpenPayments(self._transport, None, now=self._clock.now, deadline=deadline)
 
 
