@@ -23,9 +23,10 @@ import api.v1.app  # noqa: F401  (all modules of the product are to be loaded)
 import dashboard.app
 import expirer.app  # noqa: F401
 import webhook_sender.app  # noqa: F401
+from checkout.domain.links import OpenAmount
 from checkout.domain.merchant.people import SignUp
 from dashboard import people, sign_in
-from pay import alternative_wallet, links, routes, withdrawals
+from pay import alternative_wallet, links, routes, till, withdrawals
 from tests.attacks.steps import (
     PRODUCT,
     Matcher,
@@ -94,6 +95,7 @@ class Place:
         self.paid = world.pay(self.doors.create(), f"{CEDAR}/alice").id
         shop = world.stored()
         world.services.merchants.replace(shop.changed(withdrawal_days=14))
+        self.till = world.link(open_amount=OpenAmount(100, 5_000, ()), unit_amount=100).id
         self.browser = Visitor()
         self.doors.dashboard("GET", "/sign-in", visitor=self.browser)
 
@@ -137,6 +139,10 @@ class Place:
     def buy(self, method: str, path: str, text: str) -> None:
         fields = {"visit": text} if method == "POST" else None
         self.doors.browse("pay", method, f"/buy/{path or quote(text, safe='')}", fields)
+
+    def at_till(self, method: str, path: str) -> None:
+        fields = {"till": "1"} if method == "POST" else None
+        self.doors.browse("pay", method, f"/buy/{self.till}/till/{path}", fields)
 
     def enter(self, path: str, name: str, text: str, **others: str) -> None:
         fields = {name: text, "form_token": self.browser.form_token} | others
@@ -246,6 +252,15 @@ FIELDS: dict[tuple[str, str], dict[str, Send]] = {
     ("GET", "/buy/{link_id}/logo"): {
         "link_id": lambda place, text: place.buy("GET", f"{quote(text, safe='')}/logo", text)
     },
+    ("GET", "/buy/{link_id}/till"): {
+        "link_id": lambda place, text: place.buy("GET", f"{quote(text, safe='')}/till", text)
+    },
+    ("GET", "/buy/{link_id}/till/{session_id}"): {
+        "session_id": lambda place, text: place.at_till("GET", quote(text, safe=""))
+    },
+    ("POST", "/buy/{link_id}/till/{session_id}/cancel"): {
+        "session_id": lambda place, text: place.at_till("POST", f"{quote(text, safe='')}/cancel")
+    },
     ("GET", "/dashboard/sign-in"): {"next": Place.enter_query},
     ("POST", "/dashboard/sign-in"): {
         **_entering("/sign-in", "api_key"),
@@ -289,8 +304,8 @@ def test_every_public_route_is_here() -> None:
     open_to_all = {(method, f"/dashboard{path}") for method, path in OPEN}
     of_pages = {
         (method, route.path)
-        for router in (routes.router, alternative_wallet.router, withdrawals.router, links.router)
-        for route in router.routes
+        for each in (routes, alternative_wallet, withdrawals, links, till)
+        for route in each.router.routes
         if isinstance(route, APIRoute)
         for method in (route.methods or set()) - {"HEAD"}
     }

@@ -26,7 +26,7 @@ from checkout.flows.session import close
 from expirer.cleanup import queued
 from open_payments.errors import OutcomeUnknown
 from open_payments.transports import Request, Response
-from pay import links, routes
+from pay import links, routes, till
 from tests.support import asgi, services
 from tests.support.basics import HandClock
 from tests.support.dashboard_pages import Browser
@@ -307,7 +307,7 @@ def every_request() -> list[tuple[str, str]]:
     """Return each route of the pages as a method and a path, but for HEAD, which does nothing."""
     found = [
         (method, route.path.format(session_id=f"cs_{'1' * 22}", link_id=f"plink_{'1' * 22}"))
-        for router in (routes.router, links.router)
+        for router in (routes.router, links.router, till.router)
         for route in router.routes
         if isinstance(route, APIRoute)
         for method in (route.methods or set()) - {"HEAD"}

@@ -279,6 +279,14 @@ def test_a_developer_gives_no_key_what_they_may_not_do(shop: Dashboard, scopes: 
     assert shop.services.api_keys.of("mer_1") == before
 
 
+def test_a_browser_lists_the_passkey_under_the_names_of_shop_and_member(shop: Dashboard) -> None:
+    path = path_of(shop.member().post("/people", {"name": "Ada", "role": "support"}).secret)
+    browser = shop.browser()
+    browser.get(path)
+    user = json.loads(browser.post(f"{path}/options").body)["user"]
+    assert user["name"] == user["displayName"] == "Shop – Ada"
+
+
 @pytest.mark.parametrize("end", ["revoke", "role"])
 def test_an_invitation_ends_with_its_senders_rights(shop: Dashboard, end: str) -> None:
     first, second = shop.member(), shop.member(name="Bea")

@@ -19,6 +19,7 @@ from fastapi.routing import APIRoute
 
 from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.domain.ground.grammar import SESSION_ID
+from checkout.domain.links import OpenAmount
 from checkout.domain.merchant.people import Role
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.collect import Collect, Detail
@@ -26,7 +27,7 @@ from checkout.domain.session.record import Status
 from checkout.flows.people import people
 from checkout.flows.refund import alternative_wallet
 from pay import alternative_wallet as claim_page
-from pay import details, links, routes, withdrawals
+from pay import details, links, routes, till, withdrawals
 from sandbox.cloud import table_definitions
 from tests.support.authenticator import Authenticator
 from tests.support.dashboard_pages import Browser, dashboard_over
@@ -43,6 +44,7 @@ EVA = {"name": "Eva", "email": "eva@customer.example"}
 # The forms of the customers' pages, and their fields.
 CUSTOMERS: dict[str, dict[str, str]] = {
     "/buy/{link_id}": {},
+    "/buy/{link_id}/till/{session_id}/cancel": {},
     "/pay/{session_id}/claim/{token}": {"wallet_address": f"{CEDAR}/carol"},
     "/pay/{session_id}/details": EVA,
     "/pay/{session_id}/grant/callback": {},
@@ -151,6 +153,11 @@ class Shop:
             return urlsplit(
                 alternative_wallet.offer(self.world.services, self.world.key(), refund).link
             ).path
+        if "/till/" in form:
+            link = self.world.link(open_amount=OpenAmount(100, 5_000, ()), unit_amount=100).id
+            typed = hidden_in(self.customer.get(f"/buy/{link}/till")) | {"amount": "5"}
+            begun = self.customer.ask("POST", f"/buy/{link}", data=typed, headers=OURS)
+            return f"{begun.location}/cancel"
         if form.endswith("callback"):
             back = urlsplit(self.world.network.approve(str(self.world.awaiting()[0].interact_url)))
             self.world.clock.pass_time(10)  # the wallet wants to be asked again no earlier
@@ -250,7 +257,7 @@ def each_twice(*, at_once: bool) -> dict[str, Twice]:
 def test_a_form_that_is_sent_twice_makes_one_thing() -> None:
     posts = {
         route.path
-        for each in (routes, details, claim_page, links, withdrawals)
+        for each in (routes, details, claim_page, links, till, withdrawals)
         for route in each.router.routes
         if isinstance(route, APIRoute) and "POST" in (route.methods or ())
     }

@@ -14,9 +14,10 @@ from fastapi.routing import APIRoute
 
 from checkout.domain.merchant.record import Footer, Logo
 from checkout.domain.session.record import Status
-from pay import alternative_wallet, details, links, pages, routes, withdrawals
+from pay import alternative_wallet, details, links, pages, routes, till, withdrawals
 from pay.app import handler
 from pay.view import paths_of
+from tests.functions.test_pay_amounts import gift
 from tests.support.basics import a_session
 from tests.support.cases import PICTURES
 from tests.support.flows import CEDAR
@@ -127,15 +128,16 @@ def test_a_wrong_method_is_a_405_page_that_names_the_right_ones(visitor: Custome
 def test_the_address_of_a_form_leads_back_to_the_checkout(visitor: Customer) -> None:
     """After a reload or from the history, at every address that takes POST only."""
     taken: dict[str, set[str]] = {}
-    for module in (alternative_wallet, details, links, routes, withdrawals):
+    for module in (alternative_wallet, details, links, routes, till, withdrawals):
         for route in module.router.routes:
             assert isinstance(route, APIRoute)
             taken.setdefault(route.path, set()).update(route.methods or ())
     only = sorted(path for path, methods in taken.items() if methods == {"POST"})
     assert len(only) >= 2
-    session = visitor.world.create()
+    link = gift(visitor)
+    session = visitor.put(metadata_json=json.dumps({"payment_link": link.id}))
     for path in only:
-        where = path.format(session_id=session.id)
+        where = path.format(session_id=session.id, link_id=link.id)
         answer = visitor.ask("GET", where, headers={"accept": "text/html,*/*;q=0.8"})
         assert (answer.status, answer.headers["allow"]) == (405, "POST"), path
         assert "cannot be opened this way" in answer.page.main

@@ -181,10 +181,16 @@ def invitation_of(
 
 
 def begin_joining(services: DashboardServices, token: str, *, browser: str, client: str) -> str:
-    """Return the browser's options for creating a passkey, as JSON. Raise as `invitation_of`."""
+    """Return the browser's options for creating a passkey, as JSON. Raise as `invitation_of`.
+
+    Browsers list the passkey under the names of shop and member, since a person can have several
+    shops.
+    """
     invitation = invitation_of(services, token, client=client)
+    shop = merchants.get(services.merchants, invitation.merchant).name
     challenge = new_challenge(services, browser, invitation.id, client)
-    return services.passkeys.creation_options(invitation.member, invitation.name, challenge)
+    listed = f"{shop} – {invitation.name}"
+    return services.passkeys.creation_options(invitation.member, listed, challenge)
 
 
 def join(
