@@ -13,7 +13,7 @@
   const later = (what, seconds) => { const timer = setTimeout(what, seconds * 1000); timers.push(timer); return timer; };
   const say = text => { find("[role=status]").textContent = text; };
   const news = text => { main.classList.add("told"); say(text); };  // while busy, what the spinner does not say
-  const bare = () => location.pathname.replace(/\/(success|wallet|details|grant\/callback)$/, "");
+  const bare = () => location.pathname.replace(/\/(success|wallet|details|cancel|grant\/callback)$/, "");
   // Blanks inside an address come from copying it; of what is none nothing is taken away.
   const tidied = typed => {
     const text = typed.replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/g, "").trim();
