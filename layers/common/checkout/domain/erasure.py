@@ -49,8 +49,9 @@ class Customer:
     """A customer who is to be erased. Logs do not show the addresses.
 
     `wallets` are https URLs, `emails` are e-mail addresses. `sessions` are the ids of the sessions
-    that belong to the customer, whichever wallet they name. `withdrawals` are the ids of sessions
-    of other customers from which this customer has withdrawn: only the withdrawal is erased there.
+    that belong to the customer, even if they name another wallet. `withdrawals` are the ids of
+    sessions with another e-mail address, of which only the withdrawal belongs to the customer and
+    is erased.
     """
 
     wallets: tuple[str, ...] = field(default=(), repr=False)
@@ -235,8 +236,8 @@ def body_without_wallet(body: str, customer: Customer, *, theirs: bool = False) 
 
     If `theirs` is true, all wallets in the text belong to the customer, and so does the e-mail
     address that the shop gave. Two kinds of stored answers are not JSON: the session's id for a
-    purchase at a payment link, and an encrypted text for a webhook endpoint. They name no customer,
-    so they stay as they are.
+    purchase at a payment link, and an encrypted text for a webhook endpoint. These answers name no
+    customer, so they stay as they are.
     """
     try:
         value = json.loads(body)

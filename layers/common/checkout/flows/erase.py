@@ -293,7 +293,8 @@ def _clear_withdrawal(
 ) -> None:
     """Erase the name and the e-mail address of a withdrawal of this customer.
 
-    `session` is None if it was already deleted, because withdrawals are kept some days longer.
+    A withdrawal is kept some days longer than its session. `session` is None if the session was
+    already deleted.
     """
     found = services.withdrawals.get(session_id)
     if found is None or found.said is None:

@@ -28,8 +28,8 @@ def admit(services: Services, rule: Rule, client: str) -> None:
 def admit_work(services: Services, rule: Rule, client: str | None, *, provider: str) -> None:
     """Count one more use case that will send requests to wallets of `provider`.
 
-    If a payment with this provider was completed recently, use cases within `rule` are counted only
-    in this process, and not in the count that all processes share. Raises RateLimited.
+    If this process has recently completed a payment with this provider, use cases within `rule` are
+    counted only in this process, and not in the count that all processes share. Raises RateLimited.
     """
     if client is None:
         return

@@ -250,8 +250,8 @@ def _made(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> list[Delivery
 def _budget(mandate: Mandate | None, now: datetime) -> Iterator[ActionItem]:
     """Yield a case if the refund budget has ended.
 
-    The budget is also treated as ended if the wallet has not answered requests to renew the
-    budget's token for a day.
+    The budget is also treated as ended if the wallet has left the requests to renew the budget's
+    token unanswered for a day.
     """
     if mandate is None:
         return
@@ -310,7 +310,7 @@ def choose(
     """Store a member's choice of notices. Return the choice, and the token of a confirmation link.
 
     The caller sends this link to the new address, which is in the field `asked`. The token is None
-    if the address has not changed. `client` is the client's network address. The record that
+    if the address is already confirmed. `client` is the client's network address. The record that
     `reserve` makes is written together with the choice. Raise MerchantUnproven, MerchantSuspended,
     EmailInvalid, ParameterInvalid, RateLimited, Conflict, and KeyHeld with `reserve`.
     """

@@ -207,7 +207,7 @@ class Grants(_Resource):
         """Redeem the reference that `pending.verify` returned, once.
 
         Waits until the time from which the server accepts the call. Raises NotSent if this time is
-        after the deadline. If the answer is lost, the grant is lost: ask the customer again.
+        not before the deadline. If the answer is lost, the grant is lost: ask the customer again.
         """
         calls = self._after_the_wait(pending)
         found = calls.redeem_grant(

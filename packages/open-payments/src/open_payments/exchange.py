@@ -1,8 +1,8 @@
 """One request and its answer: time, signature, status, JSON.
 
 The status of an answer decides whether the request had an effect (`errors.py`). So the status is
-checked before the body is read. Every unexpected status is refused. Redirects are also refused,
-except the redirects of a wallet address (`discover`).
+checked before the JSON is read. Every unexpected status raises an error. Redirects also raise an
+error, except the redirects of a wallet address (`discover`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _AT_AUTH_SERVER: Final = (
 
 _CODES: Final = frozenset({"invalid_request", *(row[0] for row in _AT_AUTH_SERVER)})
 
-# A schema's error about the type of the member `client`. Rafiki's validator says
+# A schema's error about the type of the member `client`. Rafiki's validator writes
 # "… body.client must be string" and "… must match exactly one schema in oneOf".
 _CLIENT_FORM: Final = re.compile(
     r"\bclient\b.{0,80}\b(?:must|should|expected|object|string|type)\b"

@@ -1,8 +1,8 @@
 """The calls of Open Payments that we make, with every answer checked against its request.
 
-The client sends nothing if no time is left, and never sends a token to a server other than the
-issuer of the token. The client repeats only one kind of call: a grant request whose form of
-`client` was refused. `errors.py` shows which calls a caller can repeat.
+The client sends nothing if no time is left. A grant is continued or canceled, and a token is
+rotated or revoked, only at the server that issued them. The client repeats only one kind of call: a
+grant request whose form of `client` was refused. `errors.py` shows which calls a caller can repeat.
 
 Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
 """
@@ -81,7 +81,7 @@ class ClientForms:
     def __init__(self, *, object_first: bool = False) -> None:
         self._object_first = object_first
         self._lock = threading.Lock()
-        self._others: dict[str, None] = {}  # the servers that want the other form
+        self._others: dict[str, None] = {}  # the servers that need the other form
 
     def wants_object(self, auth_server: str) -> bool:
         return (auth_server in self._others) is not self._object_first
@@ -277,9 +277,9 @@ class OpenPayments:
         """Return a new token, with a new manage URI, in place of `token`, which may have expired.
 
         The old token is invalid afterwards, even if the answer is lost. Raises Refused(TOKEN_GONE)
-        if the server has deleted the token. Raises Refused(NOT_ROTATED) if the server was busy, or
-        was rotating the token for another request. In that case this call had no effect, and can be
-        repeated.
+        if the token was rotated, revoked or deleted before. Raises Refused(NOT_ROTATED) if the
+        server was busy, or was rotating the token for another request. In that case this call had
+        no effect, and can be repeated.
         """
         self._check_home("rotate_token", token.manage, auth_server)
         reply = self._exchange.json("rotate_token", "POST", token.manage, token=token.value)
@@ -302,9 +302,10 @@ class OpenPayments:
         wallet: str | None = None,
         metadata: Metadata | None = None,
     ) -> IncomingPayment:
-        """Create an incoming payment; without an `amount`, one that accepts any amount, repeatedly.
+        """Create an incoming payment.
 
-        This call is not idempotent: each call creates another incoming payment.
+        Without an `amount`, the incoming payment accepts any amount and then stays open. This call
+        is not idempotent: each call creates another incoming payment.
         """
         wallet = wallet or self.identity.wallet_address
         expected: dict[str, object] = {}
@@ -333,8 +334,8 @@ class OpenPayments:
     ) -> IncomingPayment:
         """Read an incoming payment.
 
-        The server refuses an unpaid payment that has expired with the reason NOT_FOUND, and a
-        payment that another client made with NOT_OURS.
+        Raises Refused(NOT_FOUND) if the payment has expired without any money, and
+        Refused(NOT_OURS) if another client made the payment.
         """
         reply = self._exchange.json("get_incoming_payment", "GET", url, token=token.value)
         return self._incoming(reply, url, wallet)

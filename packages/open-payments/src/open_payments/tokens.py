@@ -62,7 +62,7 @@ class TokenKeeper:
         *,
         wallet: str | None = None,
     ) -> T:
-        """Call `call` with a token for `access`. If a token is kept, no grant is requested.
+        """Call `call` with a token for `access`. If a valid token is kept, no grant is requested.
 
         `wallet` is the wallet that the grant names, as for `OpenPayments.request_grant`. `call`
         must send the token only to `resource_server`. Each resource server has a token of its own,

@@ -132,7 +132,7 @@ def is_address(host: str) -> bool:
 
 
 def is_infrastructure(host: str) -> bool:
-    """Return whether `host` (name or address, any notation) is one of the cloud services above."""
+    """Return whether `host` (name or address, any notation) is a cloud service listed above."""
     plain = host.removeprefix("[").removesuffix("]").lower().removesuffix(".")
     address = _address(plain)
     if address is None:

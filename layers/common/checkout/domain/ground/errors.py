@@ -91,7 +91,10 @@ class CursorInvalid(CheckoutError):
 
 
 class SessionUnexpectedState(CheckoutError):
-    """The session's status does not allow the request. The message names the allowed statuses."""
+    """The session's status does not allow the request.
+
+    The message names this status and the statuses that allow the request.
+    """
 
     code = "session_unexpected_state"
 

@@ -32,7 +32,7 @@ PURCHASE: Final = Rule("purchase", burst=10, every=timedelta(seconds=30))
 TILL: Final = Rule("till", burst=30, every=timedelta(seconds=5))
 # Receipts by e-mail. A second limit applies to each session.
 RECEIPT: Final = Rule("receipt", burst=6, every=timedelta(minutes=5))
-# Refused requests that a process logs for an API key.
+# Refused requests that a process stores for an API key.
 REFUSAL: Final = Rule("refusal", burst=10, every=timedelta(seconds=6))
 # Only wrong keys, passkeys and invitations use up this limit: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=timedelta(seconds=45))

@@ -42,7 +42,7 @@ def picture_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    """Return the size in the first frame header; (0, 0) if the picture's data has none before."""
+    """Return the size in the first frame header; (0, 0) if none comes before the picture's data."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
@@ -53,7 +53,7 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
         # another header than picture decoders do.
         if marker < 0xC0 or 0xD0 <= marker <= 0xDA:
             break
-        if marker < 0xD0 and marker not in (0xC4, 0xC8, 0xCC):  # tables, reserved code
+        if marker < 0xD0 and marker not in (0xC4, 0xC8, 0xCC):  # tables, and a reserved code
             return int.from_bytes(data[at + 7 : at + 9]), int.from_bytes(data[at + 5 : at + 7])
         at += 2 + int.from_bytes(data[at + 2 : at + 4])
     return 0, 0

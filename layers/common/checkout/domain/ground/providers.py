@@ -139,7 +139,7 @@ class Provider:
 
 
 def name_of(wallet: str, offered: Iterable[Provider]) -> str | None:
-    """Return the name of the provider of the wallet address `wallet`; None if none of them fits.
+    """Return the name of the offered provider to which the address `wallet` belongs, or None.
 
     If several providers share a host, the form of their addresses distinguishes them. An address at
     that host that has none of these forms gets None.

@@ -20,7 +20,7 @@ INTEGER_MAX: Final = 2**53 - 1  # parsers disagree about larger numbers (RFC 825
 def parse_object(raw: bytes) -> dict[str, Any]:
     """Return the one JSON object in `raw`. Raises InvalidJson for any other body.
 
-    Refused are also NaN, infinities and numbers too large for a float, integers beyond 2^53-1,
+    Also raises for NaN, infinities and numbers too large for a float, integers beyond 2^53-1,
     duplicate names, lone surrogates, nesting deeper than 20, and bytes that are not UTF-8.
     """
     if not raw.strip():

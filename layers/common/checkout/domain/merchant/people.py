@@ -123,7 +123,7 @@ class Actor(Protocol):
 
     @property
     def moves_money(self) -> bool:
-        """Whether the actor can use its role's rights to move money and to give rights away."""
+        """Whether the actor can use the role's rights to move money and give rights to others."""
         ...
 
     @property

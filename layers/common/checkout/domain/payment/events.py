@@ -1,4 +1,4 @@
-"""The events of a session. Events about payments can also happen to refunds and mandates."""
+"""The events of a session. The events about payments apply to any `InFlight` record."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ R = TypeVar("R", bound=Record)
 class Condition(Generic[R]):
     """A condition on the record as it was read, and on the time. The documentation shows `text`.
 
-    If `in_time` is true, the database also refuses the write after the record's `expires_at`.
+    If `in_time` is true, the write also fails if the stored `expires_at` has passed.
     """
 
     text: str
@@ -100,7 +100,7 @@ class IllegalTransition(Exception):
 class Change(Generic[R]):
     """A record before and after one event, which happened at the time `at`.
 
-    If `in_time` is true, the database also refuses the write after the record's `expires_at`.
+    If `in_time` is true, the write also fails if the stored `expires_at` has passed.
     """
 
     before: R

@@ -105,8 +105,8 @@ class Mandate(Record):
     `terms` are the terms of the grant in use. `token` is used to pay with the grant; `handle`, the
     grant's continuation, is used to cancel the grant. `rotating` is the time since which the token
     may have been replaced. `rotation_until` is the end of the lease of the process that replaces
-    the token. The sweep renews the token at `rotate_at`. `unanswered` is the number of rotations
-    without an answer since the last rotation that had an answer.
+    the token. The sweep renews the token at `rotate_at`. `unanswered` is the number of rotations in
+    a row that had no result.
 
     `spent` is our own sum of what was paid in the period that began at `period`, in units of the
     limit. The sum continues when another grant is approved, because `start` stays the same.

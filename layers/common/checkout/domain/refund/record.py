@@ -164,8 +164,9 @@ class Refund(Record):
     `claim_open` is 1 until the customer has done so, and `claimed` is 1 if the customer has named
     `wallet`.
 
-    `held_at` is set if the database tables were restored to an earlier moment while the refund had
-    not ended: the refund may have been paid after that moment. `held_at` stays until the end.
+    `held_at` is when the refund was held after a restore of the database tables to an earlier
+    moment, because the refund may have been paid after that moment; None if it was not held.
+    `held_at` stays until the end.
 
     `later_json` is what a later release has stored with the refund, unchanged.
     """

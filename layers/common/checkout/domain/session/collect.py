@@ -88,7 +88,7 @@ class Collect:
 
     @property
     def details(self) -> tuple[Detail, ...]:
-        """Return the details that need their own field: a name is part of an address, if any."""
+        """Return the details that need their own field; a name in an address form needs none."""
         named = bool(self.places)
         return tuple(
             each for each in Detail if each in self.asked and not (named and each is Detail.NAME)

@@ -318,7 +318,8 @@ class Session(InFlight, Purchase):
     def unsold(self) -> bool:
         """Return whether the session certainly ended without a payment, or was given up.
 
-        If money came late, the result is false, because the merchant decides what was sold.
+        If money came late, the result is false, because the merchant decides whether something was
+        sold.
         """
         if self.status not in (Status.EXPIRED, Status.CANCELED) or self.check_at is not None:
             return False

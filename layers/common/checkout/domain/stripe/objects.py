@@ -364,9 +364,10 @@ def charge_transaction(session: Session) -> dict[str, Any]:
 def balance_transaction(
     named: str, value: int, currency: str, at: datetime, *, source: str, kind: str
 ) -> dict[str, Any]:
-    """Return a `balance_transaction` over `value` Stripe units; below 0, the wallet has paid them.
+    """Return a `balance_transaction` for money that the merchant's wallet received or paid.
 
-    `fee` is 0, because the value already accounts for a fee of the wallet's provider.
+    `value` is in Stripe's units, and below 0 if the wallet paid. `fee` is 0, because the value
+    already accounts for a fee of the wallet's provider.
     """
     return {
         "id": named,

@@ -1,8 +1,8 @@
 """A merchant's payment links: create, list, stop and start them, and set their stock.
 
 A link's name and price never change, because the link may be printed. If customers choose the
-amount, the bounds of the amount never change either. A merchant who needs others creates a new
-link.
+amount, the bounds of the amount never change either. A merchant who needs another name, price or
+bounds creates a new link.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ from open_payments.models import Amount
 PAGE: Final = 50
 DESCRIPTION_MAX: Final = 500  # characters
 # The default for the largest amount that customers can choose, so that this service refuses a
-# mistyped amount before the wallet does. The unit is one dollar or euro. In a currency without
-# decimals, the limit is 100 times this number.
+# mistyped amount before the wallet does. The number is of whole units, such as dollars or euros. In
+# a currency without decimals, the limit is 100 times this number.
 LARGEST_USUAL: Final = 10_000
 OPTIONAL: Final = "optional"
 REQUIRED: Final = "required"

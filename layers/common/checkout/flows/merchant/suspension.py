@@ -73,8 +73,8 @@ def resume_all(services: DashboardServices) -> Changed:
 def revoke(services: DashboardServices, key: ApiKey) -> NewKey | None:
     """Revoke an API key, effective with its next request.
 
-    If this was the merchant's last full-access key without an expiry date, return a new key that
-    replaces it, because without a key the merchant's server could do nothing. Raise
+    If the merchant has no other full-access key without an expiry date, return a new key that
+    replaces this one, because without a key the merchant's server could do nothing. Raise
     KeyUnexpectedState, Conflict.
     """
     if key.revoked_at is not None:

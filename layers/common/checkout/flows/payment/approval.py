@@ -1,7 +1,8 @@
-"""Request the payer's approval, verify its callback, and redeem the approval once.
+"""Request the payer's approval, verify its callback, and claim and redeem the approval once.
 
-The approval is an interactive grant (RFC 9635) with limits. Sales, refunds and budgets all use
-this module (docs/decisions/0028-one-engine-for-approvals-and-payments.md). The steps W5 to W7 and
+The approval is an interactive grant (RFC 9635) with limits. After a temporary error, the approval
+is kept for another try; an abandoned approval is canceled. Sales, refunds and budgets all use this
+module (docs/decisions/0028-one-engine-for-approvals-and-payments.md). The steps W5 to W7 and
 C6 to C8 are those of domain/session/transitions.py.
 """
 
@@ -127,12 +128,13 @@ def claim(
     record: A,
     planned: Callable[[A, datetime], dict[str, Any]] = lambda current, now: {},
 ) -> A:
-    """Take the lease on the continuation of the record's grant (W5), so that no other process can.
+    """Take the lease on the continuation of the record's grant (W5).
 
-    If another process has written the record first, the claim is tried again, unless that process
-    has changed the approval or claimed it. In these two cases, and after too many tries, raises
-    StaleRecord, which contains the stored record. `planned` returns further fields for the claimed
-    record. Raises IllegalTransition if the record cannot be claimed in its state.
+    Only the process with the lease redeems the approval. If another process has written the record
+    first, the claim is tried again, unless that process has changed the approval or claimed it. In
+    these two cases, and after too many tries, raises StaleRecord, which contains the stored record.
+    `planned` returns further fields for the claimed record. Raises IllegalTransition if the record
+    cannot be claimed in its state.
     """
 
     def claimed(current: A) -> Change[A]:

@@ -43,7 +43,8 @@ P = TypeVar("P", "Session", "Refund")  # the kinds of records that are paid
 
 # The time after W6 in which the payment may be sent. A process that continues later must not send.
 SEND_WITHIN: Final = timedelta(seconds=5)
-# Reconciliation starts after this time, in which the sending process reads whether money arrived.
+# Reconciliation starts this long after the instruction's deadline. Until then, the sending process
+# reads whether money has arrived.
 CHECK_AFTER: Final = timedelta(seconds=5)
 # A quote that expires within this time is replaced, because a payment fails if its quote expires
 # before the wallet sends the money.
@@ -117,7 +118,7 @@ def usable_quote(
     receive: Amount | None = None,
     debit: Amount | None = None,
 ) -> Quote | None:
-    """Return the quote or, if it has expired, a new one for the same incoming payment.
+    """Return the quote or, if it ends soon, a new one for the same incoming payment.
 
     Returns None if the new quote costs more than the payer approved. Raises open_payments errors.
     """
@@ -225,11 +226,11 @@ def _certain(
 def _refused(calls: WalletCalls, record: R, token: AccessToken, refused: op.Refused) -> Sent[R]:
     """Open the session again if the 4xx certainly means that no payment was made.
 
-    This is certain only under two conditions (C8). The wallet must show no payment for this quote,
-    by id and by list. The incoming payment must show no money, because a hostile wallet could pay
-    and hide the payment. Money that has arrived is returned as `seen`. If the outcome is in doubt
-    and the incoming payment is completed, the fence begins at once, which is the wait until it is
-    certain how much has arrived.
+    This is certain only under three conditions (C8). The reason of the refusal is neither BUSY nor
+    INVALID_QUOTE. The wallet shows no payment for this quote, by id and by list. The incoming
+    payment shows no money, because a hostile wallet could pay and hide the payment. Money that has
+    arrived is returned as `seen`. If the outcome is in doubt and the incoming payment is completed,
+    the fence begins at once, which is the wait until it is certain how much has arrived.
     """
     assert record.quote is not None
     assert record.customer is not None

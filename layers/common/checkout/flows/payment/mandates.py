@@ -94,7 +94,8 @@ def rotate(calls: WalletCalls, mandate: Mandate) -> tuple[Mandate, AccessToken]:
         if refused.reason is not op.Reason.TOKEN_GONE:
             _unanswered(services, mandate, known)
             raise
-        # If each earlier rotation had an answer, only the wallet can have ended the token.
+        # If no earlier rotation was left without a result, only the wallet can have ended the
+        # token.
         _over(services, mandate, known, MandateEvent.LOST if unanswered else MandateEvent.REVOKED)
         raise NoToken(gone=True) from None
     except op.OpenPaymentsError:
@@ -120,7 +121,7 @@ def rotate(calls: WalletCalls, mandate: Mandate) -> tuple[Mandate, AccessToken]:
 def _started(services: Services, mandate: Mandate, known: str) -> tuple[Mandate, bool]:
     """Write that the rotation begins (M1). Raises NoToken.
 
-    Returns the mandate, and whether an earlier rotation had no answer.
+    Returns the mandate, and whether an earlier rotation was left without a result.
     """
     stood = False
 

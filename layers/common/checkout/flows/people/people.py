@@ -3,7 +3,7 @@
 An invitation ends when its sender loses the right to invite. API keys that a former owner created
 still work, because servers depend on these keys. The dashboard shows such keys to the owners until
 an owner has replaced or revoked them. The first member must be an owner, and the last owner cannot
-be removed. So if there are members, one of them is an owner with a passkey who can manage the
+be removed. So if there are members, at least one is an owner with a passkey who can manage the
 others, and the merchant can end the sign-in with API keys. The plain text of a link's token is only
 in the return value of the call that created the link.
 """

@@ -181,10 +181,10 @@ def invitation_of(
 
 
 def begin_joining(services: DashboardServices, token: str, *, browser: str, client: str) -> str:
-    """Return the browser's options for creating a passkey, as JSON. Raise as `invitation_of`.
+    """Return the browser's options for creating a passkey, as JSON.
 
-    Browsers list the passkey under the names of shop and member, since a person can have several
-    shops.
+    The browser lists the passkey under the names of the shop and of the member, because a person
+    can have several shops. Raise as `invitation_of` does.
     """
     invitation = invitation_of(services, token, client=client)
     shop = merchants.get(services.merchants, invitation.merchant).name

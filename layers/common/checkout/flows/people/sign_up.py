@@ -1,6 +1,6 @@
 """Sign up with a new shop: a wallet address, a name and a passkey, without a key file.
 
-The responses never show whether this service already knows a wallet or a name. A new shop cannot
+The responses never show whether this service already has a wallet or a name. A new shop cannot
 sell, and has no claim to its wallet, until its owner has approved a grant at the wallet
 (ownership.py). So a sign-up with another person's wallet has no effect on that person. Source:
 docs/decisions/0024-a-sign-up-proves-its-wallet.md.

@@ -230,7 +230,7 @@ def _pay(calls: WalletCalls, refund: Refund, grant: sealed.Grant, interact_ref: 
 def send(calls: WalletCalls, refund: Refund, token: AccessToken) -> Refund:
     """Send the payment once (C6), and look for it at both wallets.
 
-    If the wallet answers with an error, only these looks decide whether the payment was made.
+    After any error but NothingSent, only these looks decide whether the payment was made.
     """
     try:
         payment = instruct.send_once(calls, refund, token)

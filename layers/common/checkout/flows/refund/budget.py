@@ -451,7 +451,10 @@ def _passed(services: PayServices, refund: Refund, problem: RefundProblem, **fie
 
 
 def _waits(services: PayServices, refund: Refund, problem: RefundProblem | None) -> Refund:
-    """Schedule another try; after the last try, make the refund wait for an approval."""
+    """Schedule another try; after the last (AGAIN_AFTER), make the refund wait for an approval.
+
+    The last try is more than a day and a half after the first.
+    """
     tries = refund.budget_tries
     if tries >= len(AGAIN_AFTER):
         return _passed(services, refund, problem or RefundProblem.MERCHANT_WALLET_ERROR)

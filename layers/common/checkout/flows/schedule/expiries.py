@@ -1,13 +1,13 @@
 """Report the sessions that have expired, and count all ended sessions in the daily figures.
 
-If no wallet was given for a session, it ends at its expiry time without a write
-(`Session.left_to_clock`). From its creation on, an index lists it under this time. Two walks along
-the index each pass every such session once. The first walk passes a session at its expiry. If the
-merchant has requested the event of the end, this walk writes the end and the event. The second walk
-passes a session when nothing can change it any more, and counts it. A third walk counts the
-sessions whose end was written, after the same delay as the second. The transaction that adds to the
-daily figures also moves the walk's mark, which is the point that the walk has reached. So no
-session is counted twice or missed if a round dies or if rounds overlap.
+If no wallet was given for a session, the session ends at its expiry time by the clock alone
+(`Session.left_to_clock`). From its creation on, an index lists the session under this time. Two
+walks along the index each pass every such session once. The first walk passes a session at its
+expiry. If the merchant has requested the event of the end, this walk writes the end and the event.
+The second walk passes a session when nothing can change it any more, and counts it. A third walk
+counts the sessions whose end was written, after the same delay as the second. The transaction that
+adds to the daily figures also moves the walk's mark, which is the point that the walk has reached.
+So no session is counted twice or missed if a round dies or if rounds overlap.
 
 If the first walk cannot write a session's end, the session is stored as unreported, and the write
 is tried again in each round.

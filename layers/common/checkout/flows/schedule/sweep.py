@@ -271,7 +271,9 @@ def _begin_session(services: PayServices, session: Session) -> Checked:
     if not payment_schedule.due(session, services.clock.now()):
         return Checked(session)
     checked = reconcile.ask_merchant(services, session, within=MERCHANT_WITHIN)
-    if checked.paid:  # asked here, so that a provider whose money has arrived never counts as slow
+    # If the money has arrived, the payer's wallet is asked here and not in `finish`, so that this
+    # request does not mark the payer's provider as hanging.
+    if checked.paid:
         return Checked(reconcile.ask_customer(services, checked, within=PAYER_WITHIN))
     return checked
 

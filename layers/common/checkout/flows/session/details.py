@@ -51,7 +51,7 @@ FURTHER: Final = "customer_further"
 WITHDRAWAL: Final = "withdrawal"
 _KEY_SIZE: Final = 32  # bytes
 _MARK_SIZE: Final = 32  # hexadecimal characters
-_SPOKEN: Final = "customer_spoken"  # what a customer says on the telephone: name, postal code
+_SPOKEN: Final = "customer_spoken"  # what a customer can say on the telephone: name, postal code
 _NOTHING: Final = NONE_GIVEN.further_json()
 
 
@@ -90,7 +90,10 @@ def wrap_key(services: DashboardServices, merchant_id: str) -> None:
 
 
 def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Merchant) -> str | None:
-    """Return the merchant's wrapped key. If it cannot be unwrapped, wrap the key again by KMS.
+    """Return the merchant's key for details as wrapped by KMS.
+
+    The key is wrapped now if it was not wrapped before, or if the wrapped key cannot be unwrapped.
+    Without `keys`, the stored wrapped key is returned, if any.
 
     Raises SecretUnreadable if the sealed key cannot be decrypted, and Unavailable.
     """

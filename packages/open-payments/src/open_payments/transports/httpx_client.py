@@ -44,7 +44,9 @@ class HttpxTransport:
         self._monotonic = monotonic
 
     def send(self, request: Request, *, timeout: float) -> Response:
-        """Send `request` once. `timeout` (seconds) limits each step, and all steps when reading.
+        """Send `request` once. `timeout`, in seconds, limits each step.
+
+        While the body is read, `timeout` also limits the time of all steps together.
 
         Raises NotSent if no connection was made or the URL cannot be sent as it is, and
         OutcomeUnknown for every later failure.

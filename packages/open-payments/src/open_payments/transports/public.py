@@ -105,7 +105,7 @@ class PublicTransport:
             made = built(request, to, usual=self._headers, extensions={"timeout": limits})
             with self._fresh_connections():
                 return self._exchange(made, body_max)
-        except Exception as error:  # noqa: BLE001 - only `call.sent` decides which error is raised
+        except Exception as error:  # noqa: BLE001 - any failure becomes one of the errors below
             reason = f"{_connect_to(to)}: {_reason(error)}"
             missing = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_HOST
         # The new error is raised here, outside of `except`, so that its context is not the
