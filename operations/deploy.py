@@ -68,7 +68,7 @@ def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
 
 
 def _usable(account: Account, name: str) -> dict[str, Any] | None:
-    """Return a stack, or None. Delete the stack first if its creation failed: it is empty."""
+    """Return a stack, or None. A stack whose creation failed is empty, and is deleted first."""
     found, formation = account.stack(name), account.client("cloudformation")
     if found is None or found["StackStatus"] != "ROLLBACK_COMPLETE":
         return found

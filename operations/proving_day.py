@@ -37,7 +37,7 @@ _WATCHING: Final = template()["Globals"]["Function"]["DeploymentPreference"]["Al
 _TAKE_BACK: Final = [alarm["Ref"].removesuffix("Alarm") for alarm in _WATCHING]
 _TABLE: Final = "checkout_sessions"  # the table that the step `restored` restores
 EDGE: Final = ROOT / "operations" / "edge.yaml"
-_AWS: Final = "execute-api.us-east-1.amazonaws.com"  # domain of the emulator's API for an edge
+_AWS: Final = "execute-api.us-east-1.amazonaws.com"  # where an edge finds the emulator's API
 _MAILBOX: Final = "success@simulator.amazonses.com"  # Amazon's mailbox for tests
 
 

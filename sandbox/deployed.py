@@ -46,7 +46,7 @@ class Deployment:
 
     @property
     def customer_wallet(self) -> str:
-        """Return the address of a customer's wallet, which exists only on a test stage."""
+        """Return the address of a customer's wallet. Only a test stage has this wallet."""
         return f"{self.checkout}{TEST_WALLETS}/cedar/alice"
 
 

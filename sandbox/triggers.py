@@ -24,7 +24,7 @@ _ENDS_WITHIN: Final = 2.0  # seconds
 
 
 class Repeated:
-    """Thread that calls `once` repeatedly, `pause` seconds apart. It only prints errors."""
+    """Thread that calls `once` repeatedly, `pause` seconds apart. Errors are only printed."""
 
     def __init__(self, name: str, once: Callable[[], object], pause: float) -> None:
         self._name = name

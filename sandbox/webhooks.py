@@ -142,9 +142,9 @@ def trigger(place: Place, event: str) -> int:
 def _subscribe(place: Place) -> tuple[str | None, str]:
     """Return the id of `listen`'s own endpoint of the demo shop, and the signing secret.
 
-    The endpoint is added if no endpoint has this address. If the developer has added one with this
-    address, that endpoint is used unchanged, and None is returned as the id, so that it is not
-    removed later.
+    The endpoint is added if no endpoint has this address. An existing endpoint at this address is
+    used unchanged. If the developer has added that endpoint, None is returned as the id, so that
+    the endpoint is not removed later.
     """
     from checkout.domain.webhooks.event_types import OPTIONAL
     from checkout.domain.webhooks.record import WebhookSecret
@@ -173,7 +173,7 @@ def _subscribe(place: Place) -> tuple[str | None, str]:
 
 
 def _unsubscribe(place: Place, own: str) -> None:
-    """Remove the endpoint. If the local world has stopped, the next `listen` removes it."""
+    """Remove the endpoint, unless the local world has stopped. Then the next `listen` uses it."""
     from checkout.domain.ground.errors import CheckoutError
     from checkout.flows.webhooks import endpoints
 

@@ -6,10 +6,10 @@ Otherwise a session that was canceled just before its expiry could be shown as e
 
 This function also serves client documents, the public identities of merchants without a key file. A
 wallet provider reads the keys in a document at each signed request, and the payment waits until the
-provider has the keys. So the answers must be fast, and this function never waits for a wallet.
-Each process reads a merchant's record at most once a minute, and caches can keep an answer for a
-minute. Requests for the documents are not limited per client, because a provider sends the requests
-for all its customers from a few addresses.
+provider has the keys. So the answers must be fast. Therefore this function serves the documents: it
+never waits for a wallet. Each process reads a merchant's record at most once a minute, and caches
+can keep an answer for a minute. Requests for the documents are not limited per client, because a
+provider sends the requests for all its customers from a few addresses.
 """
 
 from __future__ import annotations

@@ -46,7 +46,10 @@ async def person(request: Page) -> Member:
 
 
 async def addressee(request: Page) -> Member:
-    """Return the member who follows an e-mailed link. Raise ResourceMissing for a key."""
+    """Return the member who follows an e-mailed link.
+
+    Raise ResourceMissing for a key, because no key gets an e-mailed link.
+    """
     if not isinstance(request.key, Member):
         raise ResourceMissing("No such link. Sign in as the person who got it.")
     return request.key
@@ -132,7 +135,7 @@ async def confirm(request: Form, member: Addressee, token: str) -> Response:
 def _shown(
     services: DashboardServices, member: Member, typed: dict[str, str] | None
 ) -> dict[str, Any]:
-    """Return the choice as stored or typed. In it, `asked` is an address yet to be confirmed."""
+    """Return the choice, stored or typed. Its item `asked` is an address not yet confirmed."""
     stored = notices.of(services, member)
     waits = stored is not None and stored.waits_at(services.clock.now())
     asked = stored.asked if stored and waits else None

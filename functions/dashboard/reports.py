@@ -158,7 +158,9 @@ def _statement_line(each: StatementDay, key: Actor) -> tuple[str | int | Amount,
 
 
 exports = PageRouter(prefix="/export")
-ANSWER_MAX: Final = 4_000_000  # bytes of JSON, after which no session is added; Lambda allows 6 MB
+# Bytes of JSON. Above this size, no further session is added. Lambda allows 6 MB, so the session
+# that exceeds this size still fits.
+ANSWER_MAX: Final = 4_000_000
 _WITH_REFUNDS: Final = ("transactions", "accounting")
 _FORMULA: Final = ("=", "+", "-", "@")
 

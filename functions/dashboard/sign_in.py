@@ -69,7 +69,7 @@ async def sign_in_form(request: OpenPage) -> Response:
 
 @router.form("/sign-in", OPEN)
 async def sign_in_with_key(request: OpenPage) -> Response:
-    """Sign in with an API key. After an error, the sign-in form is shown again."""
+    """Sign in with an API key. After an error, show the sign-in form, whichever page was used."""
     try:
         request = replace(request, form=await posted_fields(request))
         verify_token(request.visit, request.form)

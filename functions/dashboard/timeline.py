@@ -201,8 +201,8 @@ def _step(
 ) -> TimelineStep:
     """Return a history entry as a step.
 
-    If a later release has stored an unknown event, its text is the event's name. `described` has
-    the texts of the group's earlier steps.
+    The text for an unknown event, which a later release has stored, is the event's name.
+    `described` has the texts of the group's earlier steps.
     """
     text, resource, detail = texts.STEP.get(entry.event, entry.event), None, _detail(entry)
     if attempt is not None:

@@ -73,8 +73,8 @@ def form(
 ) -> Response:
     """Return the page with the form, and with the `typed` texts if the form is shown again.
 
-    `wrong` has the faults of the texts. `turned` is the address whose country was just changed, so
-    that its form has other fields. `unproven` means that a page of another site may have sent the
+    `wrong` has the faults of the texts. `turned` is the place (shipping or billing) whose country
+    the customer has just changed. `unproven` means that a page of another site may have sent the
     form.
     """
     now_shown = pages.seen(services, request, session)

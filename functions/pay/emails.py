@@ -2,7 +2,7 @@
 
 E-mails exist in the same languages as the customers' pages, and have no pictures. E-mails to
 customers contain neither a link to the session nor the session's id, because anyone who knows the
-id can open the order's page. The shop can search for any number in such an e-mail in the dashboard.
+id can open the order's page. The dashboard's search finds the payment by any number in an e-mail.
 E-mails to members do not name orders, customers, keys or servers, because members can see these
 names in the dashboard after they sign in.
 """

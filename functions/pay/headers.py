@@ -55,7 +55,7 @@ class CustomersOnly(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return a handler that answers such requests itself, and passes all others on."""
+        """Return a handler that sends the empty responses itself, and passes other requests on."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:

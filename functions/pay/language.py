@@ -6,8 +6,8 @@ No two currencies share a symbol in one language ("$" and "CA$"). Amounts are wr
 currency's code, and are exact at any scale. Digits are 0 to 9 in every language, as on the pages of
 wallets.
 
-Every text that a customer sees is in a gettext catalogue (`locale/LANGUAGE.po`), which is read when
-its language is first used. A text that is missing in a catalogue is an error, so that no page mixes
+Every text that a customer sees is in a gettext catalog (`locale/LANGUAGE.po`), which is read when
+its language is first used. A text that is missing in a catalog is an error, so that no page mixes
 two languages.
 """
 

@@ -91,7 +91,7 @@ _NOT_OF_TILES: Final = frozenset(
 class Alert:
     """A problem that a page reports.
 
-    Its texts in the catalogue are `fault.NAME` and `fault.ADVICE.next`; `advice` is `name` by
+    Its texts in the catalog are `fault.NAME` and `fault.ADVICE.next`; `advice` is `name` by
     default. With `at_field` the problem is in the text that the customer typed. `character` is a
     character that a wallet address must not contain. `provider` is the name of the provider that
     has no wallet with the name `typed`.
@@ -266,8 +266,8 @@ def status_json(services: PayServices, session: Session) -> Response:
 
     `next` is the URL of the page after paying, once a payment has been made. `progress` is the
     known state of the payment in flight, `part` the amount that has arrived if this is less than
-    the price. `seconds_left` is the time until the fence ends: the 35 seconds after the incoming
-    payment was closed in which money can still arrive. Fields that do not apply are null.
+    the price. `seconds_left` is the time until the fence ends: 35 seconds after the incoming
+    payment was closed, it is certain how much has arrived. Fields that do not apply are null.
     """
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
     success = f"{services.base_url}/pay/{session.id}/success"

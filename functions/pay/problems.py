@@ -1,7 +1,7 @@
 """Render errors: JSON for programs, pages for customers.
 
 A customer never sees a flow's own message. Instead, the error's code selects a text from the
-catalogue of the customer's language. A code without its own text gets a general text.
+catalog of the customer's language. A code without its own text gets a general text.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ class Shown:
 
     @property
     def end_title(self) -> str:
-        """Return the name of the title's text for an ended session; it depends on `arrived`."""
+        """Return the name of an ended session's title, which depends on the money that arrived."""
         if not self.arrived:
             return f"{self.stage}.title"
         return "late.title" if self.late else "confirming.part.title"
@@ -311,9 +311,9 @@ def shown(
 ) -> Shown:
     """Return the view of `session` at `now`.
 
-    If the session's time is over, `session` must already have the status expired. `providers` are
-    those that the operator has configured, and `refunds` those of the session. With `mails`, the
-    page offers the receipt by e-mail.
+    What the time has decided must already be in `session`: if the session has expired by `now`, its
+    status must be expired. `providers` are the operator's wallet providers, and `refunds` are the
+    refunds of the session. With `mails`, the page offers the receipt by e-mail.
     """
     offers = merchant.providers or providers
     stage = stage_of(session)
@@ -426,9 +426,8 @@ def initial_of(name: str) -> str:
 def payee_of(merchant: Merchant) -> str | None:
     """Return the name of the wallet that is paid, to show beside the shop's name if the two differ.
 
-    If a shop that signed up by itself has a wallet without a name, the wallet's address is shown,
-    because such a shop has chosen its own name. The address is also shown if a page cannot show the
-    wallet's name.
+    A shop that signed up by itself has chosen its own name. So if its wallet has no name, the
+    wallet's address is shown. The address is also shown if a page cannot show the wallet's name.
     """
     shown = " ".join((merchant.wallet_name or "").split())
     if (not shown and merchant.ownership is not None) or not can_be_shown(shown):
@@ -520,7 +519,7 @@ def _lines(session: Session, reader: Reader, base_url: str) -> tuple[Line, ...]:
 
 
 def _picture(url: str, base_url: str) -> str | None:
-    """Return `url` if a page may show this picture. It was checked when stored, too (`_link`)."""
+    """Return `url` if a page may show this picture. As in `_link`, this is a second check."""
     try:
         return picture_url(url, base_is_http=is_http(base_url), param="image")
     except UrlInvalid:

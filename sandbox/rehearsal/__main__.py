@@ -6,13 +6,13 @@ functions' roles. The steps are:
 1. A first deployment fails on purpose and leaves nothing behind.
 2. Both stages are deployed. The stage `dev` is a test stage and first has the form of version
    0.1.0. A developer signs up and sells there in Chromium, and the stage is upgraded.
-3. Both stages sell. Their schedules, scheduled jobs (sweeps) and alarms are checked, and a merchant
-   opens each page of the dashboard.
+3. Both stages sell. The schedules and the scheduled jobs (sweeps) of both are checked, and the
+   alarms of the stage `default`, where a merchant also opens each page of the dashboard.
 4. While both sell, the stage `default` is upgraded (once with an error), undone, deployed again and
    rolled back.
-5. It is stopped and started while it sells. One of its tables is restored.
-6. It is removed by commands that are interrupted after each change. `dev` still sells, and is then
-   removed too.
+5. `default` is stopped and started while it sells. One of its tables is restored.
+6. `default` is removed by commands that are interrupted after each change. `dev` still sells, and
+   is then removed too.
 7. A stage with an edge in the form of version 0.1.0 is upgraded while it sells, and is removed.
 8. The steps of the proving day are run.
 

@@ -116,8 +116,9 @@ def rehearse(
 def _upgrade(operator: stack.Operator, release: Path, gate: Edge) -> None:
     """Move the domain to an edge in a stack of its own. Then replace the proof by the new one.
 
-    The proof is the secret that the edge sends to the stage with each request. Until the new edge
-    has all the traffic, both edges send the old proof and the stage accepts both proofs.
+    The proof is the secret that the edge sends to the stage with each request. At first, the new
+    edge sends the old proof. Once the domain has moved, the stage accepts both proofs, then the new
+    edge sends its own proof, and at last the stage accepts only this one.
     """
     endpoint, chosen = operator.endpoint, operator.stage(STAGE)
     old = stack.physical(endpoint, STACK, "AWS::SecretsManager::Secret")["EdgeSecret"]

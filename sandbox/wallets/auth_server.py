@@ -175,7 +175,7 @@ def _continue(backend: Backend, provider: Provider, call: Call, grant_id: str) -
 
 
 def _stumble(backend: Backend, grant: Grant) -> None:
-    """Fail for some time after the approval, if the wallet's behaviour defines this."""
+    """Fail for some time after the approval, if the wallet's behavior defines this."""
     approved_at = grant.interaction.chosen_at if grant.interaction else None
     how = behaviour(backend, grant)
     if approved_at is None or backend.now() >= approved_at + how.stumbles:

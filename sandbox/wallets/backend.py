@@ -118,9 +118,9 @@ class Backend:
         return self.behaviours[account.behaviour if account else "normal"]
 
     def way(self, payment: OutgoingPayment) -> Behaviour:
-        """Return the behaviour of a payment.
+        """Return the behavior of a payment.
 
-        This is the behaviour of the sender's wallet, unless the receiver's wallet defines another
+        This is the behavior of the sender's wallet, unless the receiver's wallet defines another
         one (`paid_like`).
         """
         receiver = self.state.incoming.get(payment.receiver.rsplit("/", 1)[-1])
@@ -141,7 +141,7 @@ class Backend:
         )
 
     def is_gone(self, wallet_address: str) -> bool:
-        """Return whether the wallet is gone: with the behaviour `gone`, from its first payment."""
+        """Return whether the wallet is gone: with the behavior `gone`, from its first payment."""
         return self.behaviour(wallet_address).gone and any(
             payment.wallet == wallet_address for payment in self.state.outgoing.values()
         )
@@ -219,7 +219,7 @@ class Backend:
         return f"{self.providers[payment.provider].resource_server}/incoming-payments/{payment.id}"
 
     def start(self, payment: OutgoingPayment) -> None:
-        """Debit the sender and send the money, immediately or after the behaviour's delay."""
+        """Debit the sender and send the money, immediately or after the behavior's delay."""
         self.state.outgoing[payment.id] = payment
         account = self.state.accounts[payment.wallet]
         behaviour = self.way(payment)

@@ -1,4 +1,4 @@
-"""Behaviours of wallet addresses: one that pays, and test cases that each fail in one way.
+"""Behaviors of wallet addresses: one that pays, and test cases that each fail in one way.
 
 The test cases are like the test cards of a card processor. The start page of the wallets shows the
 descriptions.
@@ -23,7 +23,7 @@ class Consent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Behaviour of a wallet address.
+    """The behavior of a wallet address.
 
     Addresses, consent and quotes: `redirects_to` is the name of another provider's wallet, to which
     the wallet address redirects. For the time `stumbles` after an approval, the server cannot
@@ -51,7 +51,7 @@ class Behaviour:
     is instructed to pay. With `keeps_open` the receiver's provider refuses to close it.
 
     The last fields are for a wallet that receives, such as a customer's wallet in a refund. A
-    payment to it has the behaviour `paid_like`; with `paid_like_once`, only the first payment. With
+    payment to it has the behavior `paid_like`; with `paid_like_once`, only the first payment. With
     `gone`, the wallet no longer exists once it has paid. With `shows_nothing`, its incoming
     payments always show 0.
     """

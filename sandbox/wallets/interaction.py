@@ -89,7 +89,7 @@ def refusal(backend: Backend, grant: Grant, interaction: Interaction) -> str:
 
 
 def behaviour(backend: Backend, grant: Grant) -> Behaviour:
-    """Return the behaviour of the wallet whose consent is requested."""
+    """Return the behavior of the wallet whose consent is requested."""
     wallet = next((item["identifier"] for item in grant.access if "identifier" in item), "")
     return backend.behaviour(wallet)
 

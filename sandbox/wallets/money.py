@@ -61,7 +61,7 @@ def cost(receive: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) 
 
 
 def delivery(debit: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) -> int:
-    """Return the largest number of units of `asset` whose cost with the fee is at most `debit`.
+    """Return how many units of `asset` the `debit` can pay for, with the fee, or 0 for none.
 
     Raises NoRate.
     """

@@ -214,8 +214,8 @@ def listed(
 ) -> Response:
     """Return a page of a list. The page ends early if it would be too large.
 
-    `after` is the id after which the list continues. It is needed if the page is empty although the
-    list continues.
+    `after` is the id after which the list continues. The response contains `after` if the page is
+    empty although the list continues.
     """
     name = "ending_before" if upward else "starting_after"
     further = {"open_payments": {name: after}} if more and not objects else {}

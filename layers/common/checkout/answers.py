@@ -51,8 +51,8 @@ Scalar = Annotated[
 Code = Annotated[str, _one_of(*sorted(map(str, MESSAGES)))]
 
 
-# Code that builds an answer uses the status as text, because pydantic takes twice the time to write
-# an enum. For the schema, docs/openapi uses the enum.
+# Lists contain the status as text, because pydantic takes twice the time to write an enum. Type
+# checkers see the text. At run time it is the enum, from which docs/openapi makes the schema.
 if TYPE_CHECKING:
     StatusText = str
 else:

@@ -208,7 +208,7 @@ class Scan(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScanPositions:
-    """How far each walk has come in each shard, and the ids of each shard's `unreported` sessions.
+    """How far each walk has come in each shard (`marks`), and each shard's `unreported` sessions.
 
     A mark is the end time of the last session passed. A walk that never began has no mark. A
     session is unreported if TELL has passed it, but its end could not be written.

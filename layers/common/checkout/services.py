@@ -133,7 +133,7 @@ class PayServices(MerchantServices):
 class DashboardServices(MerchantServices):
     """The services of flows that act for a signed-in merchant.
 
-    `known_merchants` serves the head of each page from a cache that may be up to a minute old.
+    `known_merchants` caches merchants for up to a minute, for the head of each page.
     `wallets` creates the wallet clients, which most pages do not need. `paying` creates the
     services of flows that call wallets. `sign_up` defines who may sign up.
     """

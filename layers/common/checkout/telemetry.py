@@ -98,7 +98,7 @@ def stop() -> None:
     global _metrics
     if _metrics is not None:
         _metrics.clear_default_dimensions()
-        _metrics.clear_metrics()  # would restore default dimensions, so they are cleared first
+        _metrics.clear_metrics()  # this sets default dimensions again if they are not cleared first
     _metrics = None
     for name in _LOGGERS:
         logger = logging.getLogger(name)

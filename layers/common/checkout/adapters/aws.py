@@ -5,13 +5,14 @@ Three layers limit or repeat calls:
     boto3 client    retries after a lost connection, within the timeouts of its `Config`
     Persistent      repeats a call that wrote nothing because of a concurrent transaction, and
                     repeats a call without an answer once
-    PatientClient   limits how long one request waits, in total, for a store that does not answer
+    PatientClient   limits how long one request waits for a store that does not answer: at most
+                    until shortly before its process must end
 
 If one call of a request had no answer, all further calls of this request are made only once, with
 short timeouts. Calls near the end of the process's time are treated in the same way, because Lambda
-would otherwise kill the process before it can respond. After a write without an answer, the stored
-record shows whether the write was made, because each write stores a random `writer`
-(domain/session/transitions.py).
+would otherwise kill the process before it can respond. The outcome of a write without an answer is
+unknown, but the condition of the write, and the random `writer` in the record, show later whether
+the write was made (domain/session/transitions.py).
 
 If the code or the deployment is wrong (validation, permission, missing table), AWS's error is
 raised unchanged.
@@ -164,8 +165,8 @@ class Persistent:
     def _wait_for_progress(self, times: int) -> int:
         """Pause after an answer in which DynamoDB has processed nothing of a batch.
 
-        `times` is the number of such answers before. Returns `times` + 1. Raises Unavailable after
-        _NO_PROGRESS_MAX such answers.
+        `times` is the number of such answers before this one. Returns `times` + 1. Raises
+        Unavailable after _NO_PROGRESS_MAX such answers.
         """
         if times + 1 == _NO_PROGRESS_MAX:
             raise Unavailable("The data store is not answering.")

@@ -41,8 +41,8 @@ _FAILURES: Final = frozenset(
         Event.PAYMENT_DISPROVED,
     }
 )
-# These problems are our own mistakes, such as a release that signs requests wrongly or crashes
-# halfway. No customer causes them.
+# A release that signs requests wrongly or crashes halfway causes these problems. Customers do not
+# cause them.
 _OUR_SIDE: Final = frozenset({Problem.MERCHANT_WALLET_ERROR, Problem.PREPARATION_INTERRUPTED})
 # DynamoDB's error codes, and its reasons for a canceled transaction, that mean that a table or an
 # index is throttled.

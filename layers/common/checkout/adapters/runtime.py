@@ -1,6 +1,6 @@
 """The system's clock, random bytes and threads. Other modules use these only through this module.
 
-Threads help although Python runs only one of them at a time: mostly they wait for other servers.
+Threads are useful, although Python runs only one at a time, because mostly they wait for servers.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class AesVault:
             return found
 
     def _find(self, key_id: str) -> AESGCM | None:
-        """Return the key with this id, or None. Try the newest first; derive old ones if needed."""
+        """Return the key with this id, or None. Derive an old key only if the newest is another."""
         for key in self._keys:
             known, cipher = self._derived(key)
             if known == key_id:

@@ -95,9 +95,9 @@ def instant_from(value: Value) -> datetime:
 def read_as_sent(client: Any) -> None:
     """Make `client` of DynamoDB return answers in the form in which DynamoDB sends them.
 
-    botocore's parser takes 10 µs for each attribute, which is most of the time that a list needs.
-    The parser is not needed: an answer already has the form that the parser would return, except
-    that bytes are base64. botocore still parses errors.
+    botocore's parser looks up the model of each attribute. This takes 10 µs for each attribute,
+    which is most of the time that a list needs. The parser is not needed: an answer already has the
+    form that the parser would return, except that bytes are base64. botocore still parses errors.
     """
     client.meta.events.register(_PARSED_BY_US, _read)
 
@@ -127,7 +127,7 @@ def _decoded(found: dict[str, Any]) -> dict[str, Any]:
 _RAW: Final = -15  # zlib's largest window, without zlib's header and checksum
 _LEVEL: Final = 6
 
-# Dictionary 1: pieces of typical stored texts. The most frequent ones are last, as zlib requires.
+# Dictionary 1: pieces of typical stored texts, the most frequent last, as zlib recommends.
 _1: Final = (
     b'{"id":"evt_","object":"event","api_version":"2026-10-28.endive","created":17,"data":{"obje'
     b'ct":{"id":"cs_","object":"checkout.session","adaptive_pricing":null,"after_expiration":nul'

@@ -1,8 +1,8 @@
 """Build conditional requests to DynamoDB, and find out which condition failed.
 
-Each write of a transaction has a name, by which a failed condition is found. Each clause of a
-condition is a named variable before the clauses are joined. Source: the order of writes,
-domain/session/transitions.py.
+Each write of a transaction has a name, so that the write whose condition failed can be found by
+name. Each clause of a condition is a named variable before the clauses are joined. Source: the
+order of writes, domain/session/transitions.py.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from checkout.domain.session.retention import RETENTION, rows_kept_until
 from checkout.ports import Allowance, KeyHeld, Reservation
 
 RESERVATION: Final = "reservation"  # the name of the reservation's item in a transaction
-# A new id is random, so by chance it is taken only with a probability of about 2^-130. If it is
-# taken, the cause is a mistake in the code.
+# The probability that a new, random id is taken by chance is about 2^-130. So a taken id shows that
+# the code has a mistake.
 TAKEN: Final = "A new record's id is taken; nothing was written."
 
 
@@ -64,13 +64,14 @@ def update(table: str, change: Change[Session], retention: timedelta = RETENTION
         values[":now"] = instant(change.after.updated_at)
 
     for name, value in after.items():
-        # `ttl` is always written, because the operator may have changed the retention since then.
+        # `ttl` is always written, because the stored value may come from an earlier retention.
         if name != "version" and (before.get(name) != value or name == "ttl"):
             names[f"#{name}"] = name
             values[f":set_{name}"] = value
             sets.append(f"#{name} = :set_{name}")
-    # These attributes are removed even if `before` lacks them. Another release may have added the
-    # session to the index `due`, or stored the cart in the session's item, not in a separate one.
+    # The attributes of the index `due`, and of a changed cart, are removed even if `before` lacks
+    # them. Another release may have added the session to this index, or stored the cart in the
+    # session's item and not in a separate one.
     moved = () if same_cart(change.before, change.after) else ("cart",)
     maybe = dict.fromkeys((*before, "due_shard", "due_at", *moved))
     removed = [name for name in maybe if name not in after]
@@ -139,7 +140,7 @@ def keep_longer(table: str, row: Item) -> dict[str, Any]:
 def _written(
     table: str, row: Item, maybe: Collection[str] = ("ttl", "search_key", "created_key")
 ) -> dict[str, Any]:
-    """Return the UpdateItem that replaces a row. Remove attributes in `maybe` that `row` lacks."""
+    """Return the UpdateItem that replaces a row and removes those of `maybe` that `row` lacks."""
     names = [name for name in row if name != "id"]
     removed = [name for name in maybe if name not in row]
     return {
@@ -168,7 +169,7 @@ def put_new(table: str, item: Item, key: str) -> dict[str, Any]:
 
 
 def put_reservation(table: str, reservation: Reservation) -> dict[str, Any]:
-    """Return a PutItem of an idempotency record. It fails if an unexpired one has the same key."""
+    """Return a PutItem of an idempotency record, which fails if an unexpired one has the key."""
     absent_or_expired = "(attribute_not_exists(#key) OR #expires_at <= :now)"
     return {
         "TableName": table,

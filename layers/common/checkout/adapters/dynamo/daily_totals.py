@@ -182,7 +182,7 @@ class DynamoDailyTotals(PacedStore):
                 ExpressionAttributeValues={":was": _ids(was), ":unreported": _ids(unreported)},
             )
         except ClientError as error:
-            failed_item(error)  # harmless: another run, or a try whose answer was lost
+            failed_item(error)  # harmless: another run or an earlier try has stored them
 
     def days(self, of: Lists, currency: str, days: Sequence[date]) -> tuple[DayTotals, ...]:
         """Return the sums of these days, at most 100, in the order of `days`."""

@@ -111,8 +111,9 @@ def of_event(event: WebhookEvent) -> Item:
     """Return an event's attributes for the indexes and the time to live.
 
     While an event waits for an attempt, it is in the index `due`, at the time `due_at`. This time
-    can be postponed without a new version of the event; `next_at` keeps the original time. The time
-    to live begins when the event ends.
+    can be postponed without a new version of the event. The attribute `next_at` keeps the original
+    time; it is not the event's field `next_at` (events.py). The time to live begins when the event
+    ends.
     """
     place = {"created_key": text(position(event.created_at, event.id))}
     if event.status is EventStatus.PENDING:

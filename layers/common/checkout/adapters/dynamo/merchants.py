@@ -115,16 +115,16 @@ class DynamoMerchants(Store):
                 found = writes.stored(error, "merchant")
                 if found is not None and found != item:
                     raise StaleMerchant(merchant_from(found)) from None
-            # Either the merchant moves back to an earlier wallet and still has its guard row, or an
-            # earlier try of this call was stored.
+            # Three cases are left: the merchant moves back to an earlier wallet, whose guard row is
+            # still there; an earlier try of this call was stored; or there is no such merchant.
             self.replace(merchant)
         return None
 
     def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
         """Return the merchant.
 
-        `CachedMerchants` may return a cached copy, but only if the copy already has the merchant's
-        client identity number `identity` (Merchant.as_of).
+        `CachedMerchants` may return a cached copy, but only if the number of the copy's client
+        identity is at least `identity` (Merchant.as_of).
         """
         return self.latest(merchant_id)
 
@@ -204,9 +204,9 @@ class CachedMerchants(DynamoMerchants):
 class DynamoApiKeys(Store):
     """Stores API keys, in the tables of `DynamoMerchants`.
 
-    The argument `merchant` of a method is the merchant as it was read. If another version is stored
-    now, the method writes nothing and returns False. `courtesy` is a client with short timeouts for
-    optional writes.
+    In `add` and `roll`, `merchant` is the merchant as it was read. If another version is stored
+    now, these methods write nothing and return False. `courtesy` is a client with short timeouts
+    for optional writes.
     """
 
     def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:

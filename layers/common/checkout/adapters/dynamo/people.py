@@ -89,7 +89,7 @@ class DynamoPeople(Store):
     def join(self, member: Member, accepted: Invitation, inviter: Member | None = None) -> bool:
         """Write the member and the end of their invitation, or nothing.
 
-        The invitation must still be open when they are written. If a member has sent the
+        The invitation must still be open at the time of the write. If a member has sent the
         invitation, this `inviter` must be an active owner.
         """
         new = put_new(self._keys, self._member_item(member), "hash")
@@ -99,8 +99,8 @@ class DynamoPeople(Store):
     def found(self, merchant: Merchant, member: Member, accepted: Invitation | None = None) -> bool:
         """Write a new merchant with its first member, and the end of the invitation, if any.
 
-        The invitation must still be open when they are written. The wallet is not reserved for the
-        merchant.
+        The invitation must still be open at the time of the write. The wallet is not reserved for
+        the merchant.
         """
         new = put_new(self._keys, self._member_item(member), "hash")
         shop = put_new(self._merchants, merchant_item(merchant), "id")
@@ -287,7 +287,7 @@ class DynamoSubscribers(Store):
         try:
             put(self._client, request, self._reservations, reservation)
         except ClientError as error:
-            found = failed_item(error)  # with our writer, if an earlier try was stored
+            found = failed_item(error)  # it has our writer if an earlier try was stored
             return found is not None and found["writer"] == item["writer"]
         return True
 

@@ -31,7 +31,7 @@ from checkout.ports import Page
 
 R = TypeVar("R", Refund, Mandate)
 
-# A refund is kept longer than its session, so that the session's page can always show the refund.
+# A refund is kept longer than its session, so that whoever finds the session also finds the refund.
 KEPT_LONGER: Final = timedelta(days=30)
 _SEALED: Final = ("grant", "handle", "token")
 _APART: Final = ("id", "merchant", "part", "status", "version", "writer", *_SEALED)

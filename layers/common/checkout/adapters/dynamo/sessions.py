@@ -1,8 +1,8 @@
 """Checkout sessions in DynamoDB, through the low-level client that is passed in.
 
-Every write is conditional. If a condition fails, because another process has changed the record,
-the response contains the stored record. All reads are strongly consistent, except reads of indexes.
-Source: domain/session/transitions.py, design.md "Records".
+Every write is conditional. If a condition fails, for example because another process has changed
+the record, the same response contains the stored record. All reads are strongly consistent, except
+reads of indexes. Source: domain/session/transitions.py, design.md "Records".
 """
 
 from __future__ import annotations
@@ -185,7 +185,8 @@ class DynamoSessions(PacedStore):
         found_by = kind.found_by(change, self._retention)
         for row in kind.kept_longer(change, self._retention):
             self._keep_longer(row)
-        late = change.event == Event.PAYMENT_CREATED  # written first, because a payment was made
+        # After a wallet's 201, the session must be the first write (W7), so its rows are put later.
+        late = change.event == Event.PAYMENT_CREATED
         if not late:
             self._put_rows(found_by)
         saved = change.after

@@ -12,7 +12,7 @@ _HTTPS_PORT: Final = 443
 
 
 class ResolvedHosts:
-    """`ports.Hosts` with the system's resolver, waiting at most `WITHIN` seconds for an answer."""
+    """`ports.Hosts` with the system's resolver, which must answer within `WITHIN` seconds."""
 
     def __init__(
         self, *, allow_loopback: bool = False, resolve: Resolve = socket.getaddrinfo

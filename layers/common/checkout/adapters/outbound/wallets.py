@@ -36,7 +36,8 @@ class SignedWallets:
 
     `on_refusal` is called after each refusal of a merchant's key. Its last argument is whether the
     key is missing at the merchant's wallet, or None if the wallet's keys cannot be read. If the
-    keys are published in our own client document instead, the key is never missing.
+    keys are published in our own client document instead, nothing is read, because that document
+    always contains the key.
     """
 
     def __init__(
