@@ -1,7 +1,7 @@
-"""`make screenshots`: write the two pictures of README.md into docs/images/, too.
+"""`make screenshots`: write the pictures of README.md and the guides into docs/images/, too.
 
-Both are taken in a local world with some purchases: the hosted page at the step that shows the
-price, and the dashboard.
+They are taken in a local world with some purchases: the hosted page at the step that shows the
+price, the dashboard, and a till.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PAID: Final = (
 
 
 def main() -> None:
-    """Take both pictures. Exit with a message if Chromium is missing or a picture is too large."""
+    """Take the pictures. Exit with a message if Chromium is missing or a picture is too large."""
     found = chromium()
     if found is None:
         sys.exit("Chromium is not installed.")
@@ -82,6 +82,21 @@ def _dashboard(browser: Browser, place: Place) -> None:
     page.get_by_text("Your new signing secret").wait_for()
     page.goto(f"{place.checkout}/dashboard/overview")
     _take(page, "dashboard.webp")
+    page.goto(f"{place.checkout}/dashboard/links")
+    page.get_by_label("Item").fill("Market stall")
+    page.get_by_text("Customers choose the amount").click()
+    page.get_by_label("Smallest amount").fill("1.00")
+    page.get_by_role("button", name="Create the link").click()
+    _till(browser, page.locator("#secret").inner_text())
+
+
+def _till(browser: Browser, link: str) -> None:
+    page = _page(browser, width=375, height=640)
+    page.goto(f"{link}/till")
+    page.keyboard.type("1250")
+    page.locator("#ask").click()
+    page.get_by_role("heading", name="Waiting for your customer").wait_for()
+    _take(page, "till.webp")
 
 
 def _take(page: Page, name: str) -> None:
