@@ -21,8 +21,8 @@ _V6_PREFIX: Final = 64  # the network that a provider gives to one customer (RFC
 def client_of(request: Request, edge_secret: str) -> str:
     """Return the client: its IPv4 address, or the /64 network of its IPv6 address.
 
-    `edge_secret` is the edge's secret, or "" without an edge. While the secret is being
-    replaced, it is both secrets, separated by a comma.
+    `edge_secret` is the edge's secret, or "" without an edge. While the secret is being replaced,
+    `edge_secret` contains both secrets, separated by a comma.
     """
     source = request.client.host if request.client else ""
     if proven(request.headers.get(EDGE_HEADER, ""), edge_secret):

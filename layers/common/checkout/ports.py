@@ -54,9 +54,9 @@ class Concurrency(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ShardRange:
-    """Some of an index's shards: every `of`-th shard, beginning with shard `number`.
+    """Some shards (parts) of an index: every `of`-th shard, beginning with shard `number`.
 
-    Several rounds of the sweep can run in parallel, each for its own range.
+    Several rounds of the sweep (the scheduled job) can run in parallel, each for its own range.
     """
 
     number: int = 0
@@ -72,7 +72,7 @@ WHOLE: Final = ShardRange()
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A page of records; the next page begins at `next_key`, which is None at the end.
+    """A page of records. A query with `next_key` gets the next page; None means the end.
 
     In lists by time, `next_key` is the position of the last record read. `unreadable` has the ids
     of damaged records, which are left out of the page.
@@ -115,13 +115,13 @@ class StaleRecord(Stale, Generic[R]):
 class Reservation:
     """An idempotency record: the response to repeat for a request with the same key.
 
-    `key` is a hash of the merchant and the header's value. `writer` is a random text by which a
-    process recognizes its own write. The key can be used for another request from `expires_at` on,
-    24 hours after its first use.
+    `key` is a hash of the merchant and the key that the request gave. `writer` is a random text by
+    which a process recognizes its own write. From `expires_at` on, 24 hours after its first use,
+    the key can be used for another request.
 
     If `session` is set, the response is about that session, which was created at `created_at`. The
-    response is stored before the session, so a repeated request creates the session if it is
-    missing.
+    response is stored before the session, so a repeated request creates the session if the session
+    is missing.
     """
 
     key: str
@@ -144,9 +144,10 @@ class KeyHeld(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """A limit on a change: its transaction adds `amount` to the counter `id`, up to `most`.
+    """A limit on a change: the change's transaction adds `amount` to the counter `id`.
 
-    Above `most`, the transaction fails. The counter is kept at least until `until`.
+    If the counter would exceed `most`, the transaction fails. The counter is kept at least until
+    `until`.
     """
 
     id: str
@@ -195,7 +196,7 @@ class DueSessions:
 
 
 class Scan(StrEnum):
-    """A walk over the sessions in the order in which they end. It passes each session once.
+    """A walk over sessions, in the order in which they end, that passes each session once.
 
     A session without a wallet and without items of a stock ends "by the clock": at `expires_at`,
     without a write. To count a session is to add it to the merchant's daily totals.
@@ -222,9 +223,9 @@ class ScanPositions:
 class Batch:
     """The sessions of one shard that a walk passes next, in the order of their ends.
 
-    `since` is the walk's position, or None at its beginning, and `to` is its next position.
-    `unreadable` has the ids of damaged records. `more` means that further sessions
-    may have ended by the time up to which this batch was read.
+    `since` is the walk's position (None before its first batch), and `to` is its next position.
+    `unreadable` has the ids of damaged records. `more` means that further sessions may have ended
+    by the time up to which this batch was read.
     """
 
     walk: Scan
@@ -278,7 +279,7 @@ class Receivers(Protocol):
     """Send to merchants' webhook endpoints."""
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
-        """Send one request, within `domain.webhooks.TIMEOUT`. Report failures in the Receipt."""
+        """Send one request, within TIMEOUT (webhooks/record.py). Report failures in the Receipt."""
         ...
 
 

@@ -117,7 +117,7 @@ class MerchantServices(Services):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PayServices(MerchantServices):
-    """The services of flows that call wallets, and of the sweep.
+    """The services of flows that call wallets, and of the sweep (the scheduled job).
 
     `write_notice` and `write_acknowledgement` are set only for the sweep.
     """

@@ -110,7 +110,7 @@ def stop() -> None:
 def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | None = None) -> None:
     """Add `value` to metric `name`; with a `reason`, add it also with the reason as a dimension.
 
-    Use only a few different reasons, because each reason makes a separate metric.
+    Use only a few different reasons, because each reason makes a metric of its own.
 
     A zero is not sent, because CloudWatch charges for each hour in which it receives a metric.
     """
@@ -130,7 +130,7 @@ def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | Non
 
 
 def share(name: str, hit: bool) -> None:
-    """Add 1 to metric `name` for a hit, otherwise 0, so that its average is the share of the hits.
+    """Add 1 to metric `name` for a hit, otherwise 0: the metric's average is the share of hits.
 
     Use this only for rare actions of a customer, because even a zero writes a line.
     """
@@ -139,7 +139,7 @@ def share(name: str, hit: bool) -> None:
 
 def _add(name: str, value: float, unit: str = "Count") -> None:
     if _metrics is not None:
-        with _counting:  # the sweep counts in several threads
+        with _counting:  # the scheduled job counts in several threads
             _metrics.add_metric(name, unit, value)
 
 

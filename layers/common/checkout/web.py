@@ -325,8 +325,8 @@ class _LoopOfThread(threading.local):
 _of_thread: Final = _LoopOfThread()
 
 
-# The response to a request without the edge's secret. API Gateway gives the same one at a disabled
-# address.
+# The response to a request without the edge's secret. API Gateway gives the same response at a
+# disabled address.
 _CLOSED: Final = {
     "statusCode": 403,
     "headers": {"content-type": "application/json"},
@@ -342,8 +342,8 @@ def lambda_handler(
     With an `edge_secret`, the handler answers only requests that have this secret in the header
     Edge-Secret. The edge (a CDN in front of the service) adds this header.
 
-    Each thread gets its own event loop, because Mangum uses the thread's current one. If a thread
-    has none, Python 3.13 warns and 3.14 fails.
+    Each thread gets its own event loop, because Mangum uses the thread's current event loop. In a
+    thread without an event loop, Python 3.13 warns and 3.14 fails.
     """
     asyncio.set_event_loop(_of_thread.loop)
     mangum = Mangum(app, lifespan="off")
@@ -463,9 +463,9 @@ def validated(model: type[Model], value: object) -> Model:
 def from_validation(found: Any, model: type[BaseModel] | None = None) -> CheckoutError:
     """Return the first of pydantic's errors as one of ours.
 
-    If one name is unknown and another name is missing, the unknown name is reported, because it is
-    probably the missing name with a typing error. A validator can use one of our codes as the type
-    of its error.
+    If one name is unknown and another name is missing, the unknown name is reported, because this
+    is probably the missing name with a typing error. A validator can use one of our codes as the
+    type of its error.
     """
     first = found[0]
     if first["type"] == "missing":

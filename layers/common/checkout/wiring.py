@@ -141,7 +141,7 @@ def api_services() -> Services:
 
 @cache
 def client_services() -> Services:
-    """Build the services for client documents. The merchants may be up to a minute old."""
+    """Build the services that serve client documents, from merchants read up to a minute ago."""
     return replace(api_services(), merchants=_cached_merchants())
 
 

@@ -1,10 +1,10 @@
-"""Remove a customer from records: their wallet and e-mail addresses, and details about them.
+"""Remove a customer from records: wallet addresses, e-mail addresses and personal details.
 
 The addresses are removed from every record, in every spelling. If a session belongs to the
 customer, the session, its refunds and its events also lose all wallets, quotes and outgoing
-payments, because the URLs of these may name the customer. The same records also lose all details
-that the customer gave, and the e-mail address that the shop gave. Times, amounts and the merchant's
-own incoming payment stay, because the merchant's accounts need them.
+payments, whose URLs may name the customer. The same records also lose all details that the customer
+gave, and the e-mail address that the shop gave. Times, amounts and the merchant's own incoming
+payment stay, because the merchant's accounts need them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _BEHIND_EMAIL: Final = r"(?![A-Za-z0-9_-]|\.[A-Za-z0-9])"
 _BODIES: Final = tuple(each.name for each in fields(WebhookEvent) if each.name.endswith("body"))
 # The session's fields about its customer in events and responses (domain/session/public.py).
 _OF_THE_CUSTOMER: Final = frozenset({"customer_wallet", "outgoing_payment", "paid_elsewhere"})
-# The objects of /v1 whose field `email` has the e-mail address that the shop gave. A session also
-# has the address as `customer_email` (domain/stripe/objects.py).
+# The objects of /v1 (the API for Stripe's libraries) whose field `email` has the e-mail address
+# that the shop gave. A session also has the address as `customer_email` (domain/stripe/objects.py).
 _WITH_EMAIL: Final = frozenset({"customer_details", "billing_details"})
 
 
@@ -49,9 +49,9 @@ class Customer:
     """A customer who is to be erased. Logs do not show the addresses.
 
     `wallets` are https URLs, `emails` are e-mail addresses. `sessions` are the ids of the sessions
-    that belong to the customer, even if they name another wallet. `withdrawals` are the ids of
-    sessions with another e-mail address, of which only the withdrawal belongs to the customer and
-    is erased.
+    that belong to the customer, even if a session names another wallet. `withdrawals` are the ids
+    of sessions with another e-mail address. From each of these sessions, only its withdrawal
+    (session/withdrawal.py) is erased, because only the withdrawal belongs to the customer.
     """
 
     wallets: tuple[str, ...] = field(default=(), repr=False)
@@ -137,7 +137,7 @@ def _echoed_email(session: Session) -> str | None:
 
 
 def without_wallet(change: Change[Session], customer: Customer) -> Change[Session]:
-    """Return the change of `Event.ERASED` with the customer removed from the session."""
+    """Return the change made by `Event.ERASED`, with the customer removed from the session."""
     return replace(change, after=_without_customer(change.after, customer))
 
 
@@ -171,7 +171,7 @@ def _without_email(echo_json: str | None) -> str | None:
 
 
 def refund_without(change: Change[Refund], customer: Customer) -> Change[Refund]:
-    """Return the change of `RefundEvent.ERASED` with the wallet removed from the refund."""
+    """Return the change made by `RefundEvent.ERASED`, with the wallet removed from the refund."""
     after = replace(
         change.after,
         wallet="",
@@ -235,9 +235,9 @@ def body_without_wallet(body: str, customer: Customer, *, theirs: bool = False) 
     """Return a JSON text without the customer, or unchanged if it contains nothing of them.
 
     If `theirs` is true, all wallets in the text belong to the customer, and so does the e-mail
-    address that the shop gave. Two kinds of stored answers are not JSON: the session's id for a
-    purchase at a payment link, and an encrypted text for a webhook endpoint. These answers name no
-    customer, so they stay as they are.
+    address that the shop gave. Two kinds of stored answers are not JSON: for a purchase at a
+    payment link, the answer is the session's id; for a webhook endpoint, it is an encrypted text.
+    Neither names a customer, so both stay as they are.
     """
     try:
         value = json.loads(body)

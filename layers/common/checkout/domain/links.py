@@ -4,8 +4,9 @@ The price of the item is fixed, or customers choose the amount. The name of a li
 the bounds of the amount never change, because the link may be printed. A link can have a stock.
 A new session then takes its items from the stock, and returns them once it is certain that nothing
 was sold (domain/session/transitions.py, "Stock"). A large stock is stored in several rows of the
-table, so that buyers do not wait for each other. If a customer can buy several items at once, the
-stock is stored in one row (docs/decisions/0015).
+table, so that buyers do not wait for each other. Exception: if a customer can buy several items at
+once, the stock has only one row (docs/decisions/0015). A till is a page of a link, opened at the
+shop's counter, on which the seller enters each amount and the customer scans a code.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ LASTS: Final = timedelta(days=1)  # the lifetime of a session that holds no item
 AT_TILL: Final = timedelta(minutes=15)  # the lifetime of a session that began at a till
 SUGGESTIONS_MAX: Final = 4
 AMOUNT: Final = "amount"  # the field of a form with the typed amount
-SUGGESTION: Final = "suggestion"  # the button of a suggestion, with its minor units
+SUGGESTION: Final = "suggestion"  # the button of a suggested amount in minor units
 METADATA_NAME: Final = "payment_link"
 # The notes of the first step in the history.
 _AT_LINK: Final = "at a payment link"
@@ -106,7 +107,7 @@ class PaymentLink:
     def offered(self) -> int:
         """Return the largest number of items that the page offers for one purchase.
 
-        This is at most the number of items left, but `quantity_max` if none are left.
+        This is `quantity_max`, or the number of items left if that is smaller but not 0.
         """
         return min(self.quantity_max, self.left or self.quantity_max)
 
@@ -132,8 +133,8 @@ class PaymentLink:
         """Return whether the link can be opened as a till.
 
         The customer's phone shows only the sale, so a link that requires details has no till. A
-        stock would limit the unpaid items of one network address, from which all sales of a till
-        come.
+        link with a stock has none either: a stock limits the unpaid items of one network address,
+        and all sales of a till come from one address.
         """
         return self.open_amount is not None and not self.limited and not self.collect.requires
 

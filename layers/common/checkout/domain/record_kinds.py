@@ -29,7 +29,7 @@ from checkout.domain.webhooks.record import WebhookEvent
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A kind of record. `table` is the database table; sealed fields can be decrypted only there.
+    """A kind of record. Encrypted fields can be decrypted only in `table`, its database table.
 
     `events` are the events that can happen to such a record. `advance` applies the transitions of
     this kind. `event` makes the webhook event of a change; None if no transition has such an event.

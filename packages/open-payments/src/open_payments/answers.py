@@ -320,7 +320,7 @@ def quote(
     debit: Amount | None = None,
     fixed_receive: Amount | None = None,
 ) -> Quote:
-    """Return the quote in `answer`. Raises UntrustedAnswer if it delivers less than `receive`.
+    """Return the quote in `answer`. Raises UntrustedAnswer if that delivers less than `receive`.
 
     If given, `fixed_receive` must be exactly what the quote delivers, and `debit` exactly what the
     quote costs.

@@ -230,7 +230,7 @@ class Grants(_Resource):
         return replace(pending, continuation=found.continuation or pending.continuation)
 
     def cancel(self, granted: PendingGrant | Grant) -> None:
-        """Revoke a grant and all its tokens. Raises ValueError if it has no continuation."""
+        """Revoke a grant and all its tokens. Raises ValueError if the grant has no continuation."""
         if granted.continuation is None:
             raise ValueError("the server gave no way to cancel this grant")
         self._client._calls().cancel_grant(granted.wallet.auth_server, granted.continuation)
@@ -332,8 +332,8 @@ class Quotes(_Resource):
         """Create a quote of `wallet` for paying `receiver`, an incoming payment or its URL.
 
         The amount is that of the incoming payment, unless `receive` (what arrives) or `debit` (the
-        cost, fees included) is given. If `receiver` is an IncomingPayment and neither is given, a
-        quote that delivers less than its amount raises UntrustedAnswer.
+        cost, fees included) is given. If neither is given, and `receiver` is an IncomingPayment, a
+        quote that delivers less than the incoming payment's amount raises UntrustedAnswer.
         """
         asked = None
         if isinstance(receiver, IncomingPayment):

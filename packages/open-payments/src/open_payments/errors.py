@@ -2,15 +2,16 @@
 
     OpenPaymentsError
     ├── NotSent            certainly no effect: the request never reached the server
-    │   └── NoSuchHost         the name in its URL does not exist
+    │   └── NoSuchHost         the name in the URL does not exist
     ├── Refused            certainly no effect: the server answered 4xx; `reason` is the cause
     └── OutcomeUnknown     perhaps the full effect: no answer, a 5xx, or an answer cut short
         └── UntrustedAnswer    an answer that contradicts the request, or is malformed
             └── BadRedirect        too many redirects, or one that is not to an https URL
 
-Do not trust two kinds of refusals of a payment. A 400 "invalid quote" may be the answer to a
-duplicate of a request that was accepted. A hostile wallet may answer with a refusal although it has
-accepted the payment. Messages never contain a token, a nonce or a whole body.
+Exception: two kinds of refusals do not prove that a payment was not made. A 400 "invalid quote" may
+be the answer to a duplicate of a request that was accepted. A hostile wallet may answer with a
+refusal although it has accepted the payment. Messages never contain a token, a nonce or a whole
+body.
 
 ReturnRefused and its subclasses are errors in the customer's return from a wallet, not in a call.
 """

@@ -147,7 +147,7 @@ class Exchange:
         """Read `url` unsigned, with up to 3 redirects; return the JSON and the URL that served it.
 
         Each hop is a separate request, so the transport checks the address of each hop. All hops
-        together take no longer than DOCUMENT. Raises BadRedirect.
+        together take no longer than the time DOCUMENT. Raises BadRedirect.
         """
         begun_at = self._now()
         for _ in range(REDIRECTS_MAX + 1):
@@ -257,7 +257,7 @@ def _refusal(operation: str, request: Request, response: Response) -> Refused:
 
 
 def _error_body(body: bytes) -> tuple[str, str]:
-    """Return the code and the description of an error; "" for one that the body lacks.
+    """Return the code and the description of an error; "" for each that the body lacks.
 
     Some errors are plain text, and have neither.
     """

@@ -38,9 +38,9 @@ _TO_STANDARD = str.maketrans("-_ ", "+/+")  # a space is a "+" that was not perc
 class Interval:
     """Periods from `start` on, each a number of months or days long, without an end.
 
-    Raises ValueError if `start` has no UTC offset or has a fraction of a second, or unless exactly
-    one of `months` and `days` is positive. Months that begin after the 28th are also refused.
-    Servers count each month from the end of the month before, so such periods would drift.
+    Exactly one of `months` and `days` must be positive. `start` must have a UTC offset, and no
+    fraction of a second. Months must not begin after the 28th: servers count each month from the
+    end of the month before, so such periods would drift. Raises ValueError otherwise.
     """
 
     start: datetime
@@ -63,7 +63,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits for the sum of all payments under one grant, in each period if it has an interval.
+    """Limits for the sum of all payments under one grant; with an interval, for each period.
 
     Exactly one amount is given: `debit_amount`, which includes the sender's fees, or
     `receive_amount`, which is what arrives. `receiver` is the only incoming payment that the grant
@@ -209,8 +209,8 @@ class PendingGrant:
 class Grant:
     """An approved grant of `wallet`.
 
-    `token` is None for a grant of subject information; `subject` then contains the wallet addresses
-    that the customer has proved to own.
+    `token` is None for a grant that only proves an ownership. `subject` then contains the wallet
+    addresses that the customer has proved to own.
     """
 
     wallet: WalletAddress

@@ -138,8 +138,8 @@ class PendingGrant:
 class Continued:
     """The answer to a continuation: what was granted, and how to go on.
 
-    `token` is None for a grant of subject information, and for a grant that still waits for the
-    customer. `subject` contains the wallet addresses that the customer has proved to own.
+    `token` is None for a grant that only proves an ownership, and for a grant that still waits for
+    the customer. `subject` contains the wallet addresses that the customer has proved to own.
     `continuation` is None if the server did not send a usable continuation.
     """
 
@@ -157,7 +157,7 @@ class Continued:
 class GrantSpent:
     """The sums of a grant's payments in the present period, which count against its limits.
 
-    Each sum is None before the first payment, and outside of all periods.
+    Each sum is None before the first payment, and at a time that is in no period.
     """
 
     debit: Amount | None

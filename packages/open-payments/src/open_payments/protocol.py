@@ -2,7 +2,8 @@
 
 The client sends nothing if no time is left. A grant is continued or canceled, and a token is
 rotated or revoked, only at the server that issued them. The client repeats only one kind of call: a
-grant request whose form of `client` was refused. `errors.py` shows which calls a caller can repeat.
+grant request, if the server refused the form of its member `client` (`ClientForms`). `errors.py`
+shows which calls a caller can repeat.
 
 Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
 """
@@ -49,7 +50,7 @@ from open_payments.urls import (
     under,
 )
 
-_MOST_FORMS: Final = 1024  # customers choose the servers, so their number is limited here
+_MOST_FORMS: Final = 1024  # customers choose the servers, so the number of servers is limited
 
 
 class Access(StrEnum):
@@ -71,10 +72,10 @@ _ACCESS: Final[Mapping[Access, dict[str, Any]]] = {
 
 
 class ClientForms:
-    """The form of the member `client` that each server accepts, learned from its refusals.
+    """The form in which each server accepts the member `client`, learned from refusals.
 
-    Open Payments 1.3 made `client` an object, and deprecated the string, the only form that older
-    servers accept. The first request to a server has the string or, with `object_first`, the
+    Open Payments 1.3 made `client` an object. Older servers accept only a string, which is now
+    deprecated. The first request to a server has the string or, with `object_first`, the
     object. The threads of a process share one instance.
     """
 
@@ -136,7 +137,7 @@ class OpenPayments:
         """Read the document at `url`, which `wallet_address.parse` returned.
 
         A wallet address on the customer's own domain may redirect to the wallet, so use only the
-        `id` of the result afterwards. All reads together take no longer than DOCUMENT.
+        `id` of the result afterwards. All reads together take no longer than the time DOCUMENT.
         """
         begun_at = self._now()
         document, served_at = self._exchange.discover("get_wallet_address", url)
@@ -395,8 +396,8 @@ class OpenPayments:
 
         By default, the incoming payment's own amount is delivered. `debit` instead fixes the
         sender's cost, fees included. `fixed_receive` fixes the amount that is delivered to an
-        incoming payment without an amount. Raises ValueError if both are given. A quote that
-        delivers less than `receive` is refused.
+        incoming payment without an amount. Raises ValueError if `debit` and `fixed_receive` are
+        both given. A quote that delivers less than `receive` is refused.
         """
         if debit is not None and fixed_receive is not None:
             raise ValueError("a quote fixes one amount")
@@ -474,7 +475,7 @@ class OpenPayments:
         return answers.grant_spent(reply.answer, wallet=wallet)
 
     def outgoing_payment_url(self, wallet: WalletAddress, quote_id: str) -> str:
-        """Return the URL of a quote's payment if the server gives both the same last segment."""
+        """Return the URL of a quote's payment at a server that ends both URLs with the same id."""
         return under(wallet.resource_server, "outgoing-payments", last_segment(quote_id))
 
     def list_outgoing_payments(

@@ -65,11 +65,11 @@ class TokenKeeper:
         """Call `call` with a token for `access`. If a valid token is kept, no grant is requested.
 
         `wallet` is the wallet that the grant names, as for `OpenPayments.request_grant`. `call`
-        must send the token only to `resource_server`. Each resource server has a token of its own,
-        because a hostile wallet may name another wallet's authorization server beside its own
-        resource server. If the server answers that the token is inactive, the call certainly had no
-        effect, so the token is renewed and `call` is called a second time. Raises the errors of the
-        calls.
+        must send the token only to `resource_server`. Each resource server has a token of its own.
+        Otherwise a hostile wallet could name another wallet's authorization server beside the
+        hostile wallet's own resource server, and get the other wallet's token. If the server
+        answers that the token is inactive, the call certainly had no effect, so the token is
+        renewed and `call` is called a second time. Raises the errors of the calls.
         """
         slot = self._slot(client, auth_server, resource_server, access, wallet)
         ask = partial(client.request_grant, auth_server, access, wallet=wallet)

@@ -134,9 +134,9 @@ def checked(
 ) -> tuple[Address | None, dict[str, Fault]]:
     """Return the address in the form `typed`, and the fault of each field that is not accepted.
 
-    The names of the address's fields begin with `prefix`. If there are faults, the address lacks
-    these fields. If `required` is false, the customer can leave out the whole address; the address
-    is then None, without faults.
+    The names of the address's fields begin with `prefix`. The address lacks the fields with faults.
+    If `required` is false, the customer can leave out the whole address; the address is then None,
+    without faults.
     """
     asked = parts_asked(country)
     texts = {each.part: " ".join(typed.get(f"{prefix}{each.part}", "").split()) for each in asked}
@@ -161,7 +161,8 @@ def checked(
 def label(address: Address) -> list[str]:
     """Return the lines of an address in its country's order, with the country's name last.
 
-    Some countries have another order for addresses in Latin letters, which is then used.
+    Some countries have a second order for addresses in Latin letters. Such addresses get this
+    order.
     """
     row = _rows()[address.country]
     texts = [address.name, address.line1, address.district, address.city]

@@ -29,8 +29,8 @@ from open_payments.urls import (
 
 ID_DIGITS: Final = 22  # base62: 62^22 > 2^130
 KEY_DIGITS: Final = 43  # 62^43 > 2^256
-# A stage is one deployment. On a test stage no money is real. Its keys and session ids have TEST
-# before their digits. On other stages, keys have LIVE, and session ids have no mark.
+# A stage is one deployment. On a test stage no money is real, and API keys and session ids have
+# TEST before their digits. On other stages, keys have LIVE, and session ids have no mark.
 TEST: Final = "test_"
 LIVE: Final = "live_"
 # The path below which test stages have their wallets. All other stages refuse URLs below this path.
@@ -159,7 +159,7 @@ def contact_of(typed: str) -> str | None:
 
 
 def page_of(typed: str) -> str | None:
-    """Return the https URL of a page to which pages can link; None for other texts."""
+    """Return an https URL to which our pages can link; None for other texts."""
     text = typed.strip()
     return None if _problem(text, base_is_http=False) else text
 
@@ -186,7 +186,7 @@ def email_of(typed: str) -> str | None:
 
 
 def mailbox(address: str) -> str:
-    """Return an e-mail address without a `+` suffix, which most mail services ignore."""
+    """Return an e-mail address without the suffix after `+`, which most mail services ignore."""
     name, _, host = address.lower().rpartition("@")
     return f"{name.partition('+')[0]}@{host}"
 

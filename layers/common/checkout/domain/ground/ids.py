@@ -18,7 +18,7 @@ SESSION: Final = "cs"  # the kind of a checkout session, with which its id begin
 REFUND: Final = "re"
 MANDATE: Final = "man"
 SUBSCRIBER: Final = "ntc"  # a member who gets notices
-WITHDRAWAL: Final = "withdrawal#cs"  # a row beside its session
+WITHDRAWAL: Final = "withdrawal#cs"  # a customer's withdrawal, in a row beside its session
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -50,7 +50,7 @@ def new_refund_id(random_bytes: RandomBytes) -> str:
 
 
 def mandate_id(merchant_id: str) -> str:
-    """Return the id of the merchant's only mandate, which is derived from the merchant's id."""
+    """Return the id of the merchant's one mandate (refund budget), made from the merchant's id."""
     return f"{MANDATE}_{merchant_id.partition('_')[2]}"
 
 

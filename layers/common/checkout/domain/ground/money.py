@@ -107,12 +107,13 @@ def minor_units(amount: Amount) -> int:
 def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool) -> int:
     """Return the smallest value that is accepted as payment of `amount`, in the units of `amount`.
 
-    `converted` means that wallets may have converted the money (`may_be_converted`). If they have
-    not, the whole amount has to arrive. Otherwise up to `tolerance`, the merchant's setting, may be
-    missing, but no more than a hundredth of the amount, rounded down. The reason is that wallets
-    that convert twice deliver one unit less than quoted (decisions.md "completed means paid").
-    `ended` means that the customer's wallet reports the end of the payment. Then one unit may be
-    missing even if it is more than a hundredth, if the amount has at least ROUNDED_FROM units.
+    `converted` means that wallets may have converted the money (`may_be_converted`). If it is
+    false, the whole amount has to arrive. If it is true, up to `tolerance`, the merchant's setting,
+    may be missing, but no more than a hundredth of the amount, rounded down. The reason is that
+    wallets that convert twice deliver one unit less than quoted (decisions.md "completed means
+    paid"). `ended` means that the customer's wallet reports the end of the payment. In that case,
+    if the amount has at least ROUNDED_FROM units, one unit may be missing even if that is more than
+    a hundredth.
     """
     if not converted:
         return amount
@@ -129,8 +130,8 @@ def may_be_converted(quote: Quote, receiver: str) -> bool:
     """Return whether wallets may convert, and so round, a payment of `quote` on its way.
 
     `receiver` is the URL of the incoming payment. If the two amounts of the quote differ in asset
-    or scale, the payment is converted. If they do not differ, but the wallets have two providers,
-    these may convert the amount into the asset of their connection and back.
+    or scale, the payment is converted. If they do not differ, but the two wallets have different
+    providers, the providers may convert the amount into the asset of their connection and back.
     """
     if not quote.debit.same_asset(quote.receive):
         return True

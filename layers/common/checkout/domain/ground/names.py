@@ -1,7 +1,7 @@
 """Decide which typed texts a page can show, and which of these texts can be names.
 
 Python's `isprintable` is not enough. It accepts invisible fillers and blanks, so that a name could
-be empty or look like another one. It also refuses the joiners that are needed to write Persian,
+be empty or look like another name. It also refuses the joiners that are needed to write Persian,
 Hindi, Sinhala and many emoji. Sources: Default_Ignorable_Code_Point of Unicode 16,
 DerivedCoreProperties.txt; RFC 5892, appendix A, and UAX 31, section 2.3, for joiners; UTS 51 and
 UTS 37 for variation selectors.
@@ -16,7 +16,7 @@ from typing import Final
 
 
 def _points(text: str) -> tuple[int, ...]:
-    """Return the first code point of each range and the one after its last, in ascending order.
+    """Return the first code point of each range and the first after the range, in ascending order.
 
     `text` lists code points and ranges in hexadecimal.
     """

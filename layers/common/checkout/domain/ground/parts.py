@@ -1,8 +1,8 @@
 """Parts of a merchant's lists and daily sums; the parts are read together, as one list or sum.
 
 The database limits the number of new records per second in one list, so a busy list is split into
-parts. The numbers of parts are powers of two. So each number divides the next, and a merchant can
-get more parts without moving any record.
+parts. A merchant can get more parts without moving any record, because each record keeps the part
+that it got when it was created.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def of_test_stage(test_wallets: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field to fill in: the provider's label ("" for the customer's name), an example or ""."""
+    """A field to fill in; `label` is "" for the customer's name, `example` is "" if missing."""
 
     label: str
     example: str
@@ -120,7 +120,7 @@ class Provider:
     def address(self, name: str) -> str:
         """Return the wallet address of the customer `name` at this provider.
 
-        If the form has two fields, `name` contains the text between them.
+        If the form has two fields, `name` has the contents of both, with `between` between them.
         """
         return f"{self.form.partition('{')[0]}{quote(name, safe='/~')}{self.rest}"
 

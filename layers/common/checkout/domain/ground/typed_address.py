@@ -45,7 +45,7 @@ class AddressMistake(StrEnum):
         return self in (AddressMistake.CARD, AddressMistake.SECRET)
 
 
-# The sentences for the mistakes that this module recognizes. The others are in `parse`.
+# The sentences for the mistakes that this module recognizes. `parse` has the other sentences.
 _SENTENCES: Final = {
     AddressMistake.CARD: "This looks like a card number. Cards cannot pay here; do not enter them.",
     AddressMistake.IBAN: f"This looks like a bank account number (IBAN). {LOOKS}",
@@ -151,8 +151,8 @@ def _is_card(digits: str) -> bool:
     """Return whether `digits` can be a card number.
 
     A number of the usual length may contain a typing mistake, so its check digit is not tested.
-    Text longer than any card number is accepted if it begins with a number whose check digit is
-    right, because the card's date and code may follow.
+    A text that is longer than any card number also counts if it begins with a number whose check
+    digit is right, because the card's date and code may follow.
     """
     if len(digits) in _CARD_DIGITS:
         return len(digits) == _USUAL_CARD or _luhn(digits)

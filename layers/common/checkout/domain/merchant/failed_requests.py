@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 KEPT: Final = timedelta(days=1)  # after the key's last refused request
-LAST: Final = 10  # refused requests that are kept of each key
+LAST: Final = 10  # the number of refused requests that are kept for each key
 MESSAGE_MAX: Final = 300  # characters
 
 

@@ -81,9 +81,10 @@ class RefundCap:
     """The most that an actor can refund at once, and in a day (UTC); None means no limit.
 
     The limits are in minor units of the merchant's currency. The limits apply to the requested
-    amounts, even of canceled refunds. If a payment from the budget costs more than its amount, the
-    excess also counts, unless a person has approved it. `counted_as` is the id of the first key in
-    a series of keys that replace each other; all keys of the series share one daily limit.
+    amounts, even of canceled refunds. If a refund that is paid from the refund budget costs more
+    than its amount, the excess also counts, unless a person has approved the refund. `counted_as`
+    is the id of the first key in a series of keys that replace each other; all keys of the series
+    share one daily limit.
     """
 
     once: int | None = None
@@ -148,7 +149,7 @@ def may(actor: Actor, right: Right) -> bool:
 
 
 def counted_as(actor: Actor) -> str:
-    """Return the id under which refunds of the actor, and of the keys before it, are added up."""
+    """Return the id under which refunds of the actor, and of replaced keys, are added up."""
     cap = actor.refund_cap
     return (cap.counted_as if cap is not None else None) or actor.id
 
@@ -157,8 +158,8 @@ def counted_as(actor: Actor) -> str:
 class Passkey:
     """A WebAuthn credential. `id` is in base64url, `public_key` in COSE form.
 
-    `sign_count` is the authenticator's counter at its last use. For many authenticators the counter
-    is always 0.
+    `sign_count` is the authenticator's counter when the passkey was last used. For many
+    authenticators the counter is always 0.
     """
 
     id: str
@@ -170,10 +171,10 @@ class Passkey:
 class Member:
     """A person of a merchant, who signs in with a passkey.
 
-    `refund_cap` limits the member's refunds. An owner has no limit, because owners could change it.
-    The merchant's asset is copied here, as it is copied to keys. `parts`, the number of parts of
-    the merchant's lists, is copied again at each request, because it can grow. `invited_by` is the
-    id of the actor who invited the member. `version` grows by one with each write.
+    `refund_cap` limits the member's refunds. An owner has no limit, because an owner could change
+    it. The merchant's asset is copied here, as it is copied to keys. `parts`, the number of parts
+    of the merchant's lists, is copied again at each request, because it can grow. `invited_by` is
+    the id of the actor who invited the member. `version` grows by one with each write.
     """
 
     id: str

@@ -94,11 +94,11 @@ class Merchant:
 
     `private_key` and `details_key` are sealed, that is, stored as ciphertext. `details_key` is the
     key that seals the details that customers give (flows/session/details.py). `details_key_kms` is
-    the same key for the API, wrapped by KMS. The asset and the servers were read from the wallet
-    address document at setup. `version` grows by one with each write. The operator sets `suspended`
-    and `parts`, the number of parts of the merchant's lists (domain/ground/parts.py). While a
-    merchant is suspended, no session is created and no wallet is accepted, but payments in flight
-    finish.
+    the same key, encrypted with KMS instead of ENCRYPTION_KEY, which the API cannot read. The asset
+    and the servers were read from the wallet address document at setup. `version` grows by one with
+    each write. The operator sets `suspended` and `parts`, the number of parts of the merchant's
+    lists (domain/ground/parts.py). While a merchant is suspended, no session is created and no
+    wallet is accepted, but payments in flight finish.
 
     The merchant sets:
 
@@ -109,8 +109,8 @@ class Merchant:
     - `return_hosts`, the only hosts to which customers can be sent back (empty: any host)
     - `tolerance`, how many units of the wallet's scale may be missing from a payment
       (money.least_accepted)
-    - `withdrawal_days`, how many days after the payment customers can withdraw from the purchase on
-      their page (0: their page does not offer it)
+    - `withdrawal_days`, for how many days after the payment the customer's page offers a withdrawal
+      from the purchase (0: no withdrawal)
     - `providers`, the wallet providers that the customers' pages offer instead of the operator's
     - `key_sign_in_off_at`, the time from which API keys cannot sign in to the dashboard
 

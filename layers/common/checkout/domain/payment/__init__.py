@@ -1,1 +1,1 @@
-"""The records of the payment engine: the state machine, a payment in flight, the mandate."""
+"""The records of the payment engine: the state machine, a payment in flight, the refund budget."""

@@ -21,7 +21,7 @@ class Outcome(StrEnum):
     PRICE_CHANGED = "price_changed"
     REFUSED = "refused"  # the customer's wallet refused the payment when it was sent
     FAILED = "failed"
-    REPLACED = "replaced"  # by another wallet, or by money from outside
+    REPLACED = "replaced"  # by another wallet, or by money from outside the page
     CANCELED = "canceled"  # the merchant ended the session
     PAID = "paid"
     PAID_IN_PART = "paid_in_part"

@@ -125,7 +125,7 @@ class InFlight(Record):
 
     @property
     def fixed(self) -> tuple[Amount | None, Amount | None]:
-        """Return (amount that has to arrive, debit), with None for the one that the quote sets."""
+        """Return (amount that has to arrive, debit), with None for the one set by the quote."""
         return self.receive, None
 
     @property

@@ -29,7 +29,7 @@ ROTATION_AGAIN_MOST: Final = timedelta(hours=1)
 # If a rotation has had no answer for this long, the merchant is notified.
 SILENT_AFTER: Final = timedelta(days=1)
 
-LAST_DAY: Final = 28  # of every month
+LAST_DAY: Final = 28  # the last day that every month has
 # The first period begins this long before the request, so that it has also begun for a wallet whose
 # clock is behind.
 CLOCKS: Final = timedelta(hours=1)
@@ -67,7 +67,7 @@ class MandateEvent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """The most that a refund may cost beyond its amount to be paid from the budget automatically.
+    """How much more than its amount a refund may cost if the budget pays it automatically.
 
     This is `percent` of the amount plus `units` of the merchant's wallet. `units` are needed
     because the fees for a small amount can be a large percentage.
@@ -102,18 +102,18 @@ class Terms:
 class Mandate(Record):
     """The refund budget of a merchant; each merchant has one record.
 
-    `terms` are the terms of the grant in use. `token` is used to pay with the grant; `handle`, the
-    grant's continuation, is used to cancel the grant. `rotating` is the time since which the token
-    may have been replaced. `rotation_until` is the end of the lease of the process that replaces
-    the token. The sweep renews the token at `rotate_at`. `unanswered` is the number of rotations in
-    a row that had no result.
+    `terms` are the terms of the grant in use. `token` is used to pay with the grant. `handle`, the
+    grant's continuation, is used to cancel the grant. `rotating` is the time since
+    which the token may have been replaced. `rotation_until` is the end of the lease of the process
+    that replaces the token. The sweep renews the token at `rotate_at`. `unanswered` is the number
+    of rotations in a row that had no result.
 
     `spent` is our own sum of what was paid in the period that began at `period`, in units of the
     limit. The sum continues when another grant is approved, because `start` stays the same.
 
     `asked`, `grant`, `interact_url`, `approve_until` and `lease_until` belong to the approval that
-    was requested last. `over_at` is when the mandate was lost, revoked or ended. `wanted` was
-    written by release 0.1.0 for a request by API, and is not used.
+    was requested most recently. `over_at` is when the mandate was lost, revoked or ended. `wanted`
+    was written by release 0.1.0 for a request by API, and is not used.
 
     `later_json` is what a later release has stored with the mandate, unchanged.
     """

@@ -24,7 +24,7 @@ UNDECIDED_AFTER: Final = timedelta(hours=1)
 # If wallets prevent a payment from the refund budget (payment/mandate.py), the payment is tried
 # again after these times. After the last try, the refund waits for an approval.
 AGAIN_AFTER: Final = tuple(timedelta(minutes=each) for each in (1, 5, 15, 60, 240, 720, 1440))
-# The longest text, in characters, on how the merchant has paid a customer back by other means.
+# The most characters of a merchant's text about how a customer was paid back by other means.
 ELSEWHERE_MAX: Final = 200
 
 
@@ -118,7 +118,8 @@ class RefundRef:
     """A refund as its session stores it, with the amount that is reserved for the refund.
 
     `amount` is in minor units of the session's currency. When the refund ends, `amount` is reduced
-    to what was sent. For a note that the customer was paid back elsewhere, `amount` stays the same.
+    to what was sent. Exception: if the refund only notes that the customer was paid back by other
+    means, `amount` stays the same.
     `give` is the amount in the payer's asset, or 0 if the customer's side is not fixed.
     """
 
@@ -144,13 +145,13 @@ class Refund(Record):
     wallet; `rotating` shows that the token may have been replaced. `failed_at` is when the
     merchant's wallet first reported the payment as failed.
 
-    `budget_at` is when the refund will be paid from the budget, without an approval of its own, and
-    `budget_tries` is how often wallets have prevented such a payment. If the requesting actor has
-    limits, a refund from the budget can cost at most `budget_most` units of the merchant's wallet.
-    The part of the cost beyond the amount is then added to the `allowance` of the day, up to
-    `allowance_most` minor units. A payment from the budget adds `counted` units of the merchant's
-    wallet to the budget's month that began at `period`. `by_budget` is set if the payment is read
-    with the budget's token.
+    `budget_at` is when the refund will be paid from the refund budget (payment/mandate.py), without
+    an approval of its own. `budget_tries` is how often wallets have prevented such a payment. If
+    the requesting actor has limits, such a payment can cost at most `budget_most` units of the
+    merchant's wallet. If it costs more than the amount, the difference is added to the actor's sum
+    of the day. This sum has the id `allowance`, and can be at most `allowance_most` minor units. A
+    payment from the budget adds `counted` units of the merchant's wallet to the budget's month that
+    began at `period`. `by_budget` is set if the payment is read with the budget's token.
 
     `sent` is the part of `amount` that was sent. `confirmed` is 1 if the customer's wallet has
     shown that all of `amount` arrived. `spent` is what the merchant's wallet paid for the part that
@@ -161,12 +162,12 @@ class Refund(Record):
     is the wallet that paid for the purchase, or "" if that is unknown.
 
     `claim` is the hash of the token in the link by which the customer can name another wallet.
-    `claim_open` is 1 until the customer has done so, and `claimed` is 1 if the customer has named
+    `claim_open` is 1 until the customer has named one. `claimed` is 1 if the customer has named
     `wallet`.
 
     `held_at` is when the refund was held after a restore of the database tables to an earlier
     moment, because the refund may have been paid after that moment; None if it was not held.
-    `held_at` stays until the end.
+    `held_at` stays set until the refund ends.
 
     `later_json` is what a later release has stored with the refund, unchanged.
     """
@@ -251,7 +252,7 @@ class Refund(Record):
 
     @property
     def fixed(self) -> tuple[Amount | None, Amount | None]:
-        """Return (amount that has to arrive, debit), with None for the one that the quote sets."""
+        """Return (amount that has to arrive, debit), with None for the one set by the quote."""
         return self.give, None if self.give is not None else self.cost
 
     @property
@@ -281,7 +282,7 @@ class Refund(Record):
 
     @property
     def needed_at(self) -> datetime | None:
-        """Return by when the sweep must look at the refund; None if nothing is left to do."""
+        """Return when the scheduled job must look at the refund; None if nothing is left to do."""
         if self.terminal:
             return None
         if self.payment_in_flight:

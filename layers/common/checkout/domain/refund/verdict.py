@@ -1,9 +1,9 @@
 """Decide how much of a refund was sent, from what both wallets show.
 
 The merchant's own wallet is the evidence. The customer's wallet is not trusted: its report is used
-only if the report is against its own interest, that is, if it shows that money has arrived. Sent
-amounts are in minor units of the session's currency. They are rounded up, so that the session never
-makes too much available for other refunds.
+only if the report shows that money has arrived, because that is against the customer's interest.
+Sent amounts are in minor units of the session's currency. They are rounded up, so that the session
+never makes too much available for other refunds.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from checkout.domain.payment.in_flight import FENCE
 from checkout.domain.refund.record import Refund
 from open_payments.models import Amount, OutgoingPayment
 
-# The clocks of the two servers may differ by CLOCKS. A payment that began in time may take as long
-# as UNDER_WAY.
+# The clocks of the two servers may differ by the time CLOCKS. A payment that began in time may take
+# as long as UNDER_WAY.
 CLOCKS: Final = timedelta(seconds=30)
 UNDER_WAY: Final = timedelta(minutes=10)
-# If only a part was sent and the customer's wallet has not answered for this long, the merchant's
+# If the customer's wallet gives no answer until this time after the quote's end, the merchant's
 # wallet alone decides.
 BOTH_WITHIN: Final = timedelta(hours=1)
-# If the two wallets have different assets, up to this part of a debit may be fees.
+# If the two wallets have different assets, up to this share of a debit may be fees.
 FEE_AT_MOST: Final = 2  # a divisor, so up to a half
 
 

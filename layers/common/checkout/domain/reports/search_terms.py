@@ -6,8 +6,8 @@
     the order number          its beginning, or the beginning of its last part if that has a digit
     the customer's details    the whole e-mail address, the whole name, or the postal code, if the
                               shop has asked for it; keyed hashes are stored
-    metadata, item names      other whole values, and the first words of the items' names, once a
-                              wallet was given
+    metadata, item names      once a wallet was given: other whole values of the metadata, and the
+                              first words of the items' names
     sums                      the price, what the customer paid, what arrived; not indexed, so the
                               search reads the sessions
 
@@ -47,7 +47,7 @@ _ORDER_MAX: Final = 200  # characters
 
 
 def order_parts(session: Session) -> list[str]:
-    """Return the order number and its last part; a beginning of these texts finds the session."""
+    """Return the order number and its last part; the beginning of either finds the session."""
     number = order_number(session)
     whole = same_text(number or "")[:_ORDER_MAX]
     last = next(reversed(_PART.findall(whole)), "")

@@ -1,8 +1,8 @@
 """A merchant's statement: the money that the wallet received and the refunds, by day.
 
-A payment belongs to the UTC day on which its session ended, as in daily_totals.py. If a session is
-not paid, its money belongs to the day on which the money arrived. A refund belongs to the day on
-which it ended.
+A payment belongs to the UTC day on which its session ended, as in daily_totals.py. Exception: the
+money of an unpaid session (too late or too little) belongs to the day on which the money arrived. A
+refund belongs to the day on which the refund ended.
 """
 
 from __future__ import annotations

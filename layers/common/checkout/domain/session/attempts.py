@@ -1,16 +1,16 @@
 """The payment attempts of a session: how a transition writes them, and how they are read.
 
-An attempt begins when the customer gives a wallet (W1 of transitions.py). While the attempt runs,
-its evidence (wallet, quote, payments) is in the fields of the session, and a short record contains
-the time of the beginning and the typed text. The transition that ends the attempt copies the
+An attempt begins when the customer gives a wallet (the write W1 of transitions.py). While the
+attempt runs, its evidence (wallet, quote, payments) is in the fields of the session, and a short
+record contains the start time and the typed text. The transition that ends the attempt copies the
 evidence into this record. The copy is made from the session as it was before the transition,
 because the transition may remove the evidence. So an attempt needs no write of its own, and the
 evidence of one attempt cannot appear in the next.
 
     field of the session        belongs to the running attempt if
-    customer, incoming_payment  W2 has stored them in this attempt, because W1 keeps earlier ones
-    quote                       it is set, because W1 removes an earlier quote
-    outgoing_payment            it is set, because an attempt that did not pay removes it at its end
+    customer, incoming_payment  the write W2 of this attempt stored them; W1 keeps earlier values
+    quote                       the field is set; W1 removes an earlier quote
+    outgoing_payment            the field is set; the end of an unpaid attempt removes its payment
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ ENDS: Final[Mapping[tuple[str, Problem | None], tuple[Outcome, EndedBy]]] = {
     (Event.EXPIRE_REQUESTED, None): (Outcome.CANCELED, EndedBy.MERCHANT),
     (Event.CANCEL_REQUESTED, None): (Outcome.CANCELED, EndedBy.MERCHANT),
 }
-# These outcomes do not show what the customer did at the wallet, so the browser's report replaces
-# them.
+# These outcomes do not show what the customer did at the wallet, so a report by the customer's
+# browser replaces them.
 _UNREPORTED: Final = (ENDS[Event.WALLET_SUBMITTED, None], ENDS[Event.EXPIRY_PASSED, None])
 _WRITTEN: Final = {event for event, _ in ENDS} | {Event.REFERENCE_STORED, Event.RETURN_REPORTED}
 _NO_FAILURE: Final = (Outcome.REPLACED, Outcome.CANCELED, Outcome.PAID, Outcome.PAID_IN_PART)
@@ -95,7 +95,7 @@ def running(session: Session) -> PaymentAttempt | None:
 
 
 def failed(attempt: PaymentAttempt) -> bool:
-    """Return whether the attempt failed. A time-out is not a failure."""
+    """Return whether the attempt failed. An end by the session's expiry is not a failure."""
     if attempt.outcome is None or attempt.ended_by is EndedBy.EXPIRY:
         return False
     return attempt.outcome not in _NO_FAILURE
@@ -105,7 +105,7 @@ def failure_of(session: Session) -> Outcome | None:
     """Return the failure of the last attempt, or None.
 
     Returns None if the session is paid, or a payment is in flight. If an attempt waits for its
-    approval, and the customer's browser has reported DECLINED or TIMED_OUT, that is the failure.
+    approval, and the customer's browser has reported DECLINED or TIMED_OUT, returns that report.
     """
     if session.payment_in_flight or session.status is Status.COMPLETED:
         return None

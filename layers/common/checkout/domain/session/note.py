@@ -25,8 +25,8 @@ class Note:
     """The note on one session, as `author` left it at `at`.
 
     `dealt_with` is the text of the case that a person has dealt with (`case_of`). If another case
-    occurs, or more money arrives, the session has a new case, so it needs a person again. `version`
-    grows by one with each write.
+    occurs, or more money arrives, this is a new case, and the session needs a person again.
+    `version` grows by one with each write.
     """
 
     session: str

@@ -25,7 +25,7 @@ from open_payments.errors import Reason
 if TYPE_CHECKING:
     from checkout import answers
 
-# Each message is found by the attempt's problem, or by its outcome if it has no problem.
+# The key of a message is the attempt's problem, or the outcome of an attempt without a problem.
 MESSAGES: Final[Mapping[str, str]] = {
     Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not give a usable answer.",
     Problem.WALLET_INVALID: "There is no wallet at the address that the customer gave.",
@@ -46,7 +46,7 @@ MESSAGES: Final[Mapping[str, str]] = {
 }
 
 # If a wallet did not accept the merchant's key, one of these messages replaces the message above.
-# Each message is found by the reason with which the attempt's detail begins.
+# The key of a message is the reason with which the attempt's detail begins.
 KEY_MESSAGES: Final[Mapping[str, str]] = {
     Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address: the "
     "key was removed there, or could not be read.",

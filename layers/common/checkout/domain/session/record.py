@@ -1,4 +1,4 @@
-"""The record of a checkout session; `transitions.py` lists the events that may change one.
+"""The record of a checkout session; `transitions.py` lists the events that may change a session.
 
 Times are aware UTC datetimes, amounts are integers with a scale. `grant` and `token` are sealed
 (ciphertext), so the domain never has a nonce, a continuation or an access token in plain text.
@@ -27,7 +27,7 @@ from open_payments.models import Amount
 # 29 s. Tests cover writes that take effect 200 s late.
 CLOCK_IS_FINAL_AFTER: Final = timedelta(minutes=5)
 TITLE_MAX: Final = 200  # characters of an item's name on a page
-SUBTITLE_MAX: Final = 1000  # characters of its description
+SUBTITLE_MAX: Final = 1000  # characters of an item's description
 METADATA_VALUE_MAX: Final = 500  # characters
 SUBMISSIONS_MAX: Final = 10
 SUBMISSIONS_WINDOW: Final = timedelta(minutes=10)
@@ -119,8 +119,8 @@ class Session(InFlight, Purchase):
 
     `refunds` reserve the amounts that were or may be sent back (refund/transitions.py, R1 and R3).
 
-    Read `payment_attempts` with attempts.attempts_of, because a running attempt is stored only in
-    part.
+    Read `payment_attempts` with attempts.attempts_of, because that function adds the evidence so
+    far to a running attempt.
     """
 
     status: Status
@@ -187,7 +187,7 @@ class Session(InFlight, Purchase):
 
     @property
     def paid_at(self) -> datetime:
-        """Return when the session was paid; if money came late or in part, when it was created."""
+        """Return when it was paid; if money came late or in part, when the session was created."""
         return self.completed_at or self.created_at
 
     @property
@@ -264,7 +264,7 @@ class Session(InFlight, Purchase):
         """Return whether the merchant can start the fence: the payment is in doubt or partly paid.
 
         The fence closes the incoming payment and waits until no more money can arrive. A payment
-        from outside has no instruction, so the fence need not wait until a send is in doubt.
+        from outside the page was not sent by us, so there is no send that has to be in doubt first.
         """
         if not self.payment_in_flight or self.closing_at is not None:
             return False
@@ -274,7 +274,8 @@ class Session(InFlight, Purchase):
     def overdue(self, now: datetime) -> bool:
         """Return whether the session is treated as expired, before that status is written.
 
-        This is so if its time is up, no payment is in flight, and no approval is being redeemed.
+        This is so if `expires_at` has passed, no payment is in flight, and no approval is being
+        redeemed.
         """
         if self.terminal or self.payment_in_flight or now < self.expires_at:
             return False
@@ -341,7 +342,7 @@ class Session(InFlight, Purchase):
 
     @property
     def needed_at(self) -> datetime | None:
-        """Return by when the sweep must look at the session; None if nothing is left to do."""
+        """Return when the scheduled job must look at the session; None if nothing is left to do."""
         if self.terminal or self.payment_in_flight:
             return self.check_at
         if self.lease_until is not None:
@@ -355,7 +356,7 @@ _PUNCTUATION: Final = re.compile(r"[-_ ]")
 
 
 def order_number(session: Session) -> str | None:
-    """Return the named order number, or the first text or number of the metadata, or None."""
+    """Return `named_order_number`, or the first text or number of the metadata, or None."""
     return named_order_number(session) or next(iter(metadata_values(session)), None)
 
 

@@ -7,8 +7,8 @@
     ended                                         its end + the retention
     ended, its incoming payment still checked     the next check + the retention
 
-The deletion time of a waiting session is set when the session is created, so nothing needs to be
-written when the session expires.
+In the first two cases, the deletion time is counted from the expiry and stored in advance. So
+nothing needs to be written when the session expires.
 
 No decision depends on these times. The database may delete records some days late. Until then,
 records past their time are read like any other.
@@ -24,7 +24,7 @@ from checkout.domain.session.record import Session
 RETENTION: Final = timedelta(days=400)  # a year of accounts, and a month to close them
 RETENTION_LEAST: Final = timedelta(days=30)  # the time for which webhook events can be sent again
 # No money can have arrived for a session without a wallet, so the merchant's accounts do not need
-# the session. Two of three customers leave without giving a wallet, and their carts would be most
+# the session. Two of three customers leave without giving a wallet, and these carts would be most
 # of the stored data (docs/decisions/0010).
 CARTS_KEPT: Final = timedelta(days=30)
 # A session's other rows are written with the session, and again when a wallet is given. They are
@@ -67,7 +67,7 @@ def _retention(session: Session, retention: timedelta) -> timedelta:
 
 
 def note_kept_until(at: datetime, retention: timedelta) -> datetime:
-    """Return when a note written at the time `at` may be deleted: not before its session."""
+    """Return when a note written at `at` may be deleted: not before the note's session."""
     return at + retention + _ROWS_LONGER
 
 

@@ -52,8 +52,8 @@ class Withdrawal:
 def last_moment(session: Session, days: int) -> datetime | None:
     """Return until when the customer can withdraw, or None if the session was not paid.
 
-    `days` is the merchant's setting. If `days` is 0, the result is None, because customers cannot
-    withdraw on their page.
+    `days` is the merchant's setting. If `days` is 0, the customer's page offers no withdrawal, so
+    the result is None.
     """
     if not days or session.status is not Status.COMPLETED or session.completed_at is None:
         return None

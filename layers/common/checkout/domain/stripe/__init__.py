@@ -1,1 +1,1 @@
-"""The objects of `/v1`."""
+"""The objects of `/v1`, the API for Stripe's libraries."""

@@ -291,7 +291,7 @@ def charge(
 ) -> dict[str, Any]:
     """Return the only `charge` of a session for which `has_charge` is true.
 
-    `amount_refunded` is what refunds have sent back and what pending refunds hold, as in Stripe.
+    As in Stripe, `amount_refunded` is what refunds have sent back plus what pending refunds hold.
     """
     given = echo_of(session).get("payment_intent_data", {})
     paid = session.status is Status.COMPLETED
@@ -319,7 +319,7 @@ def charge(
         "payment_intent": payment_intent_id(session.id),
         "payment_method": payment_method_id(session.id),
         "payment_method_details": {"type": METHOD_TYPE},
-        # The customer's own page, which anybody with the link can read.
+        # The customer's page of the session, which anybody with the link can read.
         "receipt_url": f"{base_url}/pay/{session.id}/success" if paid else None,
         "refunded": refunded >= total,
         "shipping": stripe_details.shipping(details),
@@ -330,7 +330,7 @@ def charge(
 def payment_method(
     session: Session, *, base_url: str, details: CustomerDetails = NONE_GIVEN
 ) -> dict[str, Any]:
-    """Return a session's wallet as `payment_method`. `has_charge(session)` must be true."""
+    """Return the wallet that paid as `payment_method`. `has_charge(session)` must be true."""
     email = echo_of(session).get("customer_email")
     return {
         "id": payment_method_id(session.id),
@@ -480,7 +480,7 @@ def transaction_id(session_id: str) -> str:
 def has_charge(session: Session) -> bool:
     """Return whether money arrived: by a payment, or late or in part for an ended session.
 
-    Late and partial money has a charge, too, because a refund of it refers to the charge.
+    Late and partial money has a charge, too, because a refund of this money refers to the charge.
     """
     return session.status is Status.COMPLETED or (session.terminal and bool(session.received))
 
@@ -505,7 +505,7 @@ def item_of(named: str, prefix: str) -> tuple[str, int] | None:
 
 
 def livemode(base_url: str) -> bool:
-    """Return false on a test stage, and in development, where the service's address is http."""
+    """Return true, except on a test stage, and in development with a service address in http."""
     return base_url.startswith("https://") and not isinstance(base_url, TestUrl)
 
 

@@ -102,8 +102,9 @@ class WebhookEvent:
 
     An event is for the merchant's first endpoint. Each further endpoint that requested the event
     gets a copy (`copies`), which has that endpoint's id in `endpoint`. An event that was resent by
-    hand has the id of the endpoint that was the first one at that time. If `endpoint` is None, the
-    event is for the first endpoint, provided that this endpoint existed when the event was made.
+    hand has the id of the endpoint that was the first one at the resending. If `endpoint` is None,
+    the event is for the first endpoint, provided that this endpoint existed when the event was
+    made.
 
     `body` and `stripe_body`, one for each `Format`, are written when the session changes and then
     stay the same, so every attempt sends the same bytes. `attempts` is the number of attempts in
@@ -111,7 +112,7 @@ class WebhookEvent:
     `next_at`. `subject` is the id of the record that the event is about (None for a test event),
     and `part` is that record's part of the merchant's lists. If `details_of` is the id of a
     session, the details of that session's customer are added to `stripe_body` when the body is sent
-    or read (record_kinds.with_details), but not after an erasure. `writer` is a nonce that
+    or read (record_kinds.with_details), unless the details were erased. `writer` is a nonce that
     distinguishes two leases that were taken at the same instant.
     """
 
