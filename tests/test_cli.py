@@ -194,6 +194,8 @@ def test_a_merchant_is_set_up_given_another_api_key_and_another_private_key(
     refused = capsys.readouterr().err
     assert "Make another API key at http://localhost:4000/dashboard/keys." in refused
     assert "--" not in refused, "make takes no flags"
+    assert cli.main([*common, "--key-id", "a-key", "--by-make"]) == 1
+    assert "Give both KEY_ID= and PRIVATE_KEY=, or neither." in capsys.readouterr().err
     assert cli.main(["setup", "--wallet-address", "", "--name", "", "--by-make"]) == 1
     assert "make merchant WALLET=https://" in capsys.readouterr().err
     assert cli.main([*common, "--new-api-key", "--by-make"]) == 0

@@ -367,6 +367,13 @@ def test_a_wrong_address_or_name_is_told_and_nothing_is_made(
     assert [each.name for each in suspension.every(shop.services)] == ["Shop"]
 
 
+def test_a_wallets_server_that_refuses_us_is_not_told_as_a_missing_wallet(
+    world: World, shop: Dashboard
+) -> None:
+    answering(world, "GET", urlsplit(TEA).path, lambda _: Response(403, b"", (), None))
+    assert "refused to answer (403)" in alert(sign_up(shop.browser()))
+
+
 def test_the_same_address_may_sign_up_five_times_a_day(world: World, shop: Dashboard) -> None:
     limited = services.limits(world.clock, world.dynamo, PREFIX, 600)
     shop.services = replace(shop.services, limits=limited)

@@ -23,6 +23,9 @@ from checkout.domain.ground.grammar import link_host
 from checkout.domain.ground.pictures import SIDE_MAX, picture_size, picture_type
 from open_payments.urls import split
 
+# The statuses with which a provider's server reports that it has no such wallet address. Other
+# refusals can come from a firewall that blocks cloud servers.
+NO_SUCH_WALLET: Final = frozenset({404, 410})
 PROVIDERS_MAX: Final = 12
 _NAME_MAX: Final = 40  # characters
 _LINE_MAX: Final = 2000

@@ -19,6 +19,7 @@ from uuid import UUID
 from checkout.domain.ground.grammar import of_stage
 from checkout.domain.ground.ids import new_merchant_id
 from checkout.domain.ground.names import is_plain_name, shown
+from checkout.domain.ground.providers import NO_SUCH_WALLET
 from checkout.domain.ground.typed_address import wallet_url
 from checkout.domain.merchant.people import USUAL, Scope
 from checkout.domain.merchant.record import (
@@ -334,7 +335,11 @@ def read_wallet(services: PayServices, typed: str) -> WalletAddress:
         wallet = _client(services).get_wallet_address(url)
     except op.NotSent:
         raise SetupRefused(f"The wallet provider of {url} could not be reached.") from None
-    except op.OpenPaymentsError:
+    except op.OpenPaymentsError as error:
+        if isinstance(error, op.Refused) and error.status not in NO_SUCH_WALLET:
+            raise SetupRefused(
+                f"The wallet provider of {url} refused to answer ({error.status})."
+            ) from None
         raise SetupRefused(
             f"There is no Open Payments wallet at {url}. Check the wallet address."
         ) from None

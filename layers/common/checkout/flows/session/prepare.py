@@ -26,6 +26,7 @@ from checkout.domain.ground.errors import (
     WalletUnreachable,
 )
 from checkout.domain.ground.limits import SUBMISSION
+from checkout.domain.ground.providers import NO_SUCH_WALLET
 from checkout.domain.ground.typed_address import NotAnAddress, wallet_url
 from checkout.domain.merchant.reach import Effect, allows
 from checkout.domain.merchant.record import Merchant
@@ -60,7 +61,6 @@ from open_payments.urls import authority
 # For all calls together, because the customer's wallet decides how long each call takes.
 DEADLINE: Final = timedelta(seconds=12)
 LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
-_UNKNOWN: Final = frozenset({404, 410})  # a server answers these if it has no such wallet address
 
 
 def submit_wallet(
@@ -219,7 +219,7 @@ def resolve(client: OpenPayments, url: str) -> WalletAddress:
             raise WalletUnreachable(
                 "The wallet provider is busy; try again shortly.", param="wallet_address"
             ) from None
-        if refused.status not in _UNKNOWN:  # for example by a firewall that blocks cloud servers
+        if refused.status not in NO_SUCH_WALLET:
             raise WalletUnreachable(
                 f"The wallet provider refused to answer this checkout ({refused.status}).",
                 param="wallet_address",
