@@ -370,7 +370,7 @@ def test_a_wrong_address_or_name_is_told_and_nothing_is_made(
 def test_a_wallets_server_that_refuses_us_is_not_told_as_a_missing_wallet(
     world: World, shop: Dashboard
 ) -> None:
-    answering(world, "GET", urlsplit(TEA).path, lambda _: Response(403, b"", (), None))
+    answering(world, "GET", urlsplit(TEA).path, lambda request: Response(403, {}, b""))
     assert "refused to answer (403)" in alert(sign_up(shop.browser()))
 
 
