@@ -6,9 +6,9 @@ because a message whose function is throttled counts as failed and ends as a dea
 wait in their queues instead. The previous settings are stored in the Systems Manager parameter
 `/STACK/stopped`, and `start` restores them. Both commands can be repeated after an interruption.
 
-If the table of the sessions was replaced meanwhile, `start` requires `--refunds`. `held` confirms
-that `checkout hold-refunds` has run. `complete` confirms that nothing was written to the old table
-after the moment of the restored copy.
+If the table of the sessions was replaced meanwhile, `start` requires `--refunds=held` or
+`--refunds=complete`. `held` confirms that `checkout hold-refunds` has run. `complete` confirms that
+nothing was written to the old table after the moment of the restored copy.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def start(account: Account, chosen: Stage, refunds: str | None = None) -> None:
     before = stopped(account, chosen.stack)
     if before is None:
         raise Refused(f"{chosen.stack} is not stopped.")
-    # The settings of a `stop` by an earlier release do not contain the table's time of creation.
+    # If an earlier release stopped the stage, the time of the table's creation was not stored.
     if refunds is None and before.get("table") not in (None, _created(account, chosen)):
         raise Refused(
             "The table of the sessions was replaced, so refunds in it may have been paid already. "
@@ -128,7 +128,7 @@ def _remember(account: Account, chosen: Stage) -> dict[str, Any]:
 
 
 def _created(account: Account, chosen: Stage) -> float:
-    """Return when the table of the sessions was created (Unix time). A restore changes this."""
+    """Return when the sessions' table was created (Unix time). A restore changes this time."""
     name = f"{chosen.stack}-checkout_sessions"
     found = account.client("dynamodb").describe_table(TableName=name)["Table"]
     created: float = found["CreationDateTime"].timestamp()

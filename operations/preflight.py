@@ -253,7 +253,7 @@ def _certificate(account: Account, chosen: Stage) -> Iterator[Finding]:
 
 
 def _edge(account: Account, chosen: Stage) -> Iterator[Finding]:
-    """Find an edge (CloudFront) inside the stack that is in use. The deployment would delete it."""
+    """Find a used edge (CloudFront) in the stage's own stack. The deployment would delete it."""
     if deployed(account, chosen).get("Edge", "false") == "false":
         return
     if not chosen.parameters["EdgeProof"] or chosen.parameters["DomainName"]:

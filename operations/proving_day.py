@@ -43,7 +43,7 @@ _MAILBOX: Final = "success@simulator.amazonses.com"  # Amazon's mailbox for test
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. `proves` is its claim; `emulator` is the part that `make rehearse` confirms."""
+    """One step. `proves` is the tested claim; `emulator` is the part that `make rehearse` tests."""
 
     name: str
     proves: str
@@ -139,7 +139,7 @@ class Proof:
 
     @contextmanager
     def edge(self, **parameters: str) -> Iterator[dict[str, str]]:
-        """Create an edge for the stage, yield the outputs of the edge's stack, and delete it."""
+        """Create an edge (CloudFront), yield the outputs of its stack, and delete the edge."""
         formation = self.account.client("cloudformation", "us-east-1")
         endpoint = self.account.outputs(self.stage.stack)["HttpApiEndpoint"]
         if self._dry:
@@ -191,7 +191,7 @@ class Proof:
         return str(alias["FunctionVersion"])
 
     def weights(self) -> Mapping[str, float]:
-        """Return the traffic shares of the API's new versions; none if no upgrade is running."""
+        """Return the traffic shares of the new versions of `api`; none if no upgrade is running."""
         function = self.resources("AWS::Lambda::Function")["ApiFunction"]
         alias = self.account.client("lambda").get_alias(FunctionName=function, Name="live")
         found: Mapping[str, float] = alias.get("RoutingConfig", {}).get(
@@ -263,7 +263,7 @@ def gradual(proof: Proof) -> str:
 
 
 def taken_back(proof: Proof) -> str:
-    """Set each alarm off during an upgrade. CodeDeploy must roll the upgrade back."""
+    """Raise each alarm during an upgrade. CodeDeploy must roll the upgrade back."""
     for name in _TAKE_BACK:
         before = proof.version()
         with proof.upgrade() as running:
@@ -299,7 +299,7 @@ def undone(proof: Proof) -> str:
 
 
 def alarms(proof: Proof) -> str:
-    """Turn each alarm on. The topic must send notices (look for them at its subscription)."""
+    """Raise each alarm. The alarm topic must send notices (look for them at its subscription)."""
     names = [name.removesuffix("Alarm") for name in proof.resources("AWS::CloudWatch::Alarm")]
     for name in names:
         proof.set_off(name)
@@ -307,7 +307,7 @@ def alarms(proof: Proof) -> str:
 
 
 def silence(proof: Proof) -> str:
-    """Stop the schedule. SweepStandsStill must go off for lack of values, and then recover."""
+    """Stop the schedule. SweepStandsStill must be raised for lack of values, and then recover."""
     scheduler = proof.account.client("scheduler")
     [name] = proof.resources("AWS::Scheduler::Schedule").values()
     proof.until("a running sweep", lambda: proof.alarm("SweepStandsStill") == "OK", 15)
@@ -321,7 +321,7 @@ def silence(proof: Proof) -> str:
 
 
 def refused_share(proof: Proof) -> str:
-    """Send only requests that are refused. RequestsRefused must go off because of their share."""
+    """Send only requests that are refused. Their share must raise the alarm RequestsRefused."""
 
     def seen() -> bool:
         with ThreadPoolExecutor(4) as clients:

@@ -62,9 +62,9 @@ def _delete_stack(account: Account, name: str) -> None:
 
 
 def _deleted(account: Account, name: str) -> dict[str, Any]:
-    """Return the last deleted stack of this name, which CloudFormation shows for 90 days.
+    """Return the stack of this name that was deleted most recently.
 
-    Raises Refused if there is none.
+    CloudFormation shows a deleted stack for 90 days. Raises Refused if there is none.
     """
     formation = account.client("cloudformation")
     pages = formation.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])

@@ -4,7 +4,7 @@
 api_keys only the audit log), opens each merchant's private key, and deletes the restored tables
 again (unless --keep is given).
 `fetch TABLE` restores one table under another name, to the moment of --at.
-`copy` restores all tables of the deployment of the same name under other names: from another region
+`copy` restores all tables under other names: from the deployment of the same name in another region
 (--from-region), or from a vault of AWS Backup (--from-vault) with a role (--role).
 `row TABLE ID` copies one row of a fetched table over the damaged row.
 `swap TABLE` replaces the damaged table by a fetched one, and requires --functions-are-stopped.
@@ -55,7 +55,7 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Read:
-    """The numbers of readable and unreadable rows by restored table, and the newest row's time."""
+    """For each restored table: the numbers of readable and unreadable rows, the newest time."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: Counter[str] = field(default_factory=Counter)
@@ -101,7 +101,7 @@ class Restorer:
         return read
 
     def fetch(self, table: str, *, at: datetime | None) -> Read:
-        """Restore one table to `at`, or to the last possible moment, under another name.
+        """Restore one table under another name, to the moment `at` or the latest possible one.
 
         Raises Refused if there is already a table of that name from another moment.
         """
@@ -112,7 +112,7 @@ class Restorer:
         return self.read(GOOD, (table,))
 
     def copy_from_region(self, there: Any, *, at: datetime) -> Read:
-        """Restore all tables as they were in another region at `at`, under another name.
+        """Restore all tables under other names, as they were in another region at `at`.
 
         `there` is boto3's client of DynamoDB in that region. Raises Refused like `fetch`.
         """
@@ -124,10 +124,11 @@ class Restorer:
         return self._copied()
 
     def copy_from_vault(self, backups: Any, vault: str, role: str, *, at: datetime | None) -> Read:
-        """Restore each table's newest copy from a vault, not newer than `at`, under another name.
+        """Restore each table under another name, from its newest copy in a vault of AWS Backup.
 
-        `backups` is boto3's client of AWS Backup. AWS Backup assumes the role `role`. Raises
-        Refused if a table has no such copy or a restore fails.
+        If `at` is given, copies made after `at` are not used. `backups` is boto3's client of AWS
+        Backup, which assumes the role `role`. Raises Refused if a table has no usable copy or a
+        restore fails.
         """
         pages = backups.get_paginator("list_recovery_points_by_backup_vault").paginate(
             BackupVaultName=vault, ByResourceType="DynamoDB"
@@ -372,7 +373,7 @@ class Restorer:
 
 
 def _newest(points: list[dict[str, Any]], table: str, at: datetime | None) -> Any:
-    """Return the newest complete copy of the table that is not newer than `at`, or None."""
+    """Return the newest complete copy of the table, made until `at` if given; None without any."""
     usable = [
         each
         for each in points
@@ -388,7 +389,7 @@ def _restoring(table: dict[str, Any] | None) -> bool:
 
 
 def _restored_to(table: dict[str, Any]) -> datetime | None:
-    """Return the moment that a table was restored to, in whole seconds; None if it was not."""
+    """Return the moment that a table was restored to, in whole seconds; None if never restored."""
     moment: datetime | float | None = table.get("RestoreSummary", {}).get("RestoreDateTime")
     if moment is None:
         return None

@@ -1,8 +1,8 @@
 """Undo a release: `make undo STAGE=…` moves all functions back to their previous versions.
 
 Every request goes to the version of a function that its alias `live` points to. Before a deployment
-moves `live`, the alias `previous` is set to the same version, so `previous` then points to the
-release before. Old versions are deleted after a deployment.
+moves `live`, the alias `previous` is set to the same version. So after the deployment, `previous`
+points to the earlier release. Then older versions are deleted.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def remembered(account: Account, stack: str) -> Iterator[None]:
 
 
 def prune(account: Account, stack: str) -> None:
-    """Delete old versions. Keep each function's newest KEPT versions, and those with an alias."""
+    """Delete old versions. Keep each function's newest KEPT, and all to which an alias points."""
     functions = account.client("lambda")
     pages = functions.get_paginator("list_versions_by_function")
     named = {(*each,) for name in (LIVE, PREVIOUS) for each in _all(account, stack, name).items()}
@@ -87,7 +87,7 @@ def prune(account: Account, stack: str) -> None:
 
 
 def _all(account: Account, stack: str, alias: str) -> dict[str, str]:
-    """Return the version that an alias points to, by function. Leave out functions without it."""
+    """Return the version that an alias points to, by function. Leave out functions without one."""
     functions, found = account.client("lambda"), {}
     for function in account.resources(stack, "AWS::Lambda::Function").values():
         try:

@@ -1,4 +1,4 @@
-"""Command line of the local world: dev, demo, listen, trigger."""
+"""Command line of the local world (sandbox/__init__.py): dev, demo, listen, trigger."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Emulator: the local world's AWS, with the tables, queues and secret of template.yaml.
+"""Emulator: AWS on this machine, with the tables, queues and secret of template.yaml.
 
-The emulator runs in a virtual environment of its own. It has no encryption at rest and enforces no
-permissions. It saves its data only when SIGTERM stops it, so this module never kills it.
+The emulator is part of the local world (checkout, wallets and shop on one machine), and runs in a
+virtual environment of its own. It has no encryption at rest. It enforces permissions only in the
+rehearsal (rehearsal/). It saves its data only when SIGTERM stops it, so this module never kills it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def table_definitions(prefix: str) -> list[dict[str, Any]]:
 
 
 def client(service: str, endpoint: str, key: str = "local") -> Any:
-    """Return a boto3 client of the emulator. `key` matters only when roles are enforced."""
+    """Return a boto3 client of the emulator. `key` matters only if the emulator enforces roles."""
     import boto3
     from botocore.config import Config
 
@@ -238,7 +239,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _claimed(pid_file: Path) -> Iterator[IO[str]]:
-    """Lock and empty the pid file. First stop an emulator that still holds the lock.
+    """Stop an emulator that still holds the lock of the pid file. Then lock and empty the file.
 
     Such an emulator was started by a process that has died. It saves its data when it is stopped.
     """

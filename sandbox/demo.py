@@ -51,7 +51,7 @@ class Shopping(Protocol):
 
 
 class Demo:
-    """A purchase by the owner of `wallet` from the merchant of `api_key`, whose asset is USD.
+    """A purchase by the owner of `wallet` from the merchant of `api_key`, who must sell in USD.
 
     `say` is called with one line per step. The demo waits `patience` seconds for each answer and
     state, and _OUTCOMES times as long for the outcome of the payment.
@@ -269,7 +269,7 @@ def _alert(page: str) -> str:
 
 
 def world_answers(place: Place) -> bool:
-    """Return whether a local world is serving at this place."""
+    """Return whether a local world (`make dev`) is running at this place."""
     try:
         health = httpx2.get(f"{place.checkout}/api/health", trust_env=False, timeout=5)
         return health.json().get("status") == "healthy" and place.api_key_file.exists()

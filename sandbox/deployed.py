@@ -1,8 +1,9 @@
-"""`listen` and `trigger` against a deployment, with its URL and an API key.
+"""Against a deployment: `listen` forwards a shop's events, `trigger` causes one.
 
-A deployment cannot reach this machine. So `listen` polls the deployment for new events and sends
-each event to a local address, signed with a secret that `listen` generates. If the address does not
-accept an event, the event is sent up to five times.
+Both need the deployment's URL and an API key. A deployment cannot reach this machine. So `listen`
+polls the deployment for new events and sends each event to a local address, signed with a secret
+that `listen` generates. If the address does not accept an event, the event is sent up to five
+times.
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ class Environments:
     """Lambda's concurrency: an environment is a thread that handles one event at a time.
 
     `account` is the total number of executions at once. A function with a number in `reserved` has
-    exactly that many executions; the other functions share the rest. Further events do not wait but
-    are throttled.
+    exactly that many executions; the other functions share the rest. Further events do not wait,
+    but are refused (throttled).
     """
 
     def __init__(self, account: int = ACCOUNT, reserved: Mapping[str, int] | None = None) -> None:

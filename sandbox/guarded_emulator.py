@@ -1,10 +1,11 @@
-"""Run the AWS emulator of a local world behind a guard: `python guarded_emulator.py`.
+"""Run the AWS emulator behind a guard: `python guarded_emulator.py`.
 
-The emulator itself accepts any credentials, and requests from the pages of any site. So a site that
-a developer visits while the local world runs could read the emulator's secrets and tables. The
-guard refuses a request if a browser sends it (it has an Origin or Fetch Metadata header), if it
-names another host (DNS rebinding), or if its access key is not EMULATOR_KEY. This key of the local
-world is random and stored in a private file.
+The emulator is part of the local world (checkout, wallets and shop on one machine). It accepts any
+credentials, and requests from the pages of any site. So without the guard, a site that a developer
+visits meanwhile could read the emulator's secrets and tables. The guard refuses a request if a
+browser sends it (it has an Origin or Fetch Metadata header), if it names another host (DNS
+rebinding), or if its access key is not EMULATOR_KEY. This key of the local world is random and
+stored in a private file.
 
 The guard runs in the emulator's own virtual environment, so it imports nothing of this project.
 """

@@ -1,7 +1,8 @@
-"""Local world: start and stop emulator, wallets, merchant, gateway and shop, in that order.
+"""Local world: start and stop AWS emulator, wallets, merchant, gateway and shop, in that order.
 
-Every server listens on loopback only. Data is kept in the folder of the `Place` (place.py). Missing
-files are regenerated if possible; any other damage is reported, with the next step.
+The gateway stands in for API Gateway and calls the checkout's functions. Every server listens on
+loopback only. Data is kept in the folder of the `Place` (place.py). Missing files are regenerated
+if possible; any other damage is reported, with the next step.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Outbox: replaces Amazon SES in the local world; stores the e-mails and shows them on a page.
+"""Outbox: replaces Amazon SES on a developer's machine; shows the e-mails on a page.
 
-The outbox accepts the request `SendEmail` of the SES API v2 at /v2/email/outbound-emails. No e-mail
-leaves this machine.
+The outbox keeps the e-mails in memory. It accepts the request `SendEmail` of the SES API v2 at
+/v2/email/outbound-emails. No e-mail leaves this machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Local world: its ports, addresses and folder."""
+"""Local world (checkout, wallets, shop on one machine): its ports, addresses and folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROOT: Final = Path(__file__).parent.parent
 class Place:
     """Location of a local world: all ports are offsets from `base`, all files are in `folder`.
 
-    After an approval, a wallet makes the checkout wait `wait` seconds before it continues a grant.
+    `wait` is the number of seconds that wallets make the checkout wait before it continues a grant.
     """
 
     base: int

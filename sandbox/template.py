@@ -1,4 +1,4 @@
-"""template.yaml as data, so that the local world and the tests use the deployed resources.
+"""template.yaml as data, so that `make dev` and the tests use the same resources as AWS.
 
 Intrinsic functions stay in the data, such as {"Ref": "BaseUrl"}. `default` and `stack_name` resolve
 two kinds of them.

@@ -1,8 +1,9 @@
 """Commands for local webhook testing: `listen` forwards the shop's events, `trigger` causes one.
 
-The local world delivers to `listen` as to any server: over https, signed, and with retries.
-`listen` adds an endpoint of its own to the shop, and removes the endpoint at the end. It returns
-the response of the local address unchanged, so a delivery succeeds only if that address accepts it.
+The local world (checkout, wallets and shop on one machine) delivers to `listen` as to any server:
+over https, signed, and with retries. `listen` adds an endpoint of its own to the shop, and removes
+the endpoint at the end. It returns the response of the local address unchanged, so a delivery
+succeeds only if that address accepts it.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def _subscribe(place: Place) -> tuple[str | None, str]:
 
 
 def _unsubscribe(place: Place, own: str) -> None:
-    """Remove the endpoint, unless the local world has stopped. Then the next `listen` uses it."""
+    """Remove the endpoint. If the local world has stopped, leave it for the next `listen`."""
     from checkout.domain.ground.errors import CheckoutError
     from checkout.flows.webhooks import endpoints
 

@@ -1,7 +1,7 @@
-"""Rehearsal: `python -m sandbox.rehearsal`, after `sam build`, deploys without an AWS account.
+"""Rehearsal of a deployment without an AWS account: `python -m sandbox.rehearsal`.
 
-The operator's commands deploy two stages side by side into one emulator, which enforces the
-functions' roles. The steps are:
+Run it after `sam build`. The operator's commands deploy two stages side by side into one emulator,
+which enforces the functions' roles. The steps are:
 
 1. A first deployment fails on purpose and leaves nothing behind.
 2. Both stages are deployed. The stage `dev` is a test stage and first has the form of version
@@ -13,7 +13,8 @@ functions' roles. The steps are:
 5. `default` is stopped and started while it sells. One of its tables is restored.
 6. `default` is removed by commands that are interrupted after each change. `dev` still sells, and
    is then removed too.
-7. A stage with an edge in the form of version 0.1.0 is upgraded while it sells, and is removed.
+7. A stage with an edge (CloudFront) in the form of version 0.1.0 is upgraded while it sells, and is
+   removed.
 8. The steps of the proving day are run.
 
 The exit code is 0 only if every step succeeds.

@@ -1,4 +1,4 @@
-"""Rehearsal: check the stacks' resources in the account."""
+"""Rehearsal of a deployment: check the stacks' resources in the emulated AWS account."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def refuses_deletion(endpoint: str, stack_name: str) -> None:
 
 
 def gone(endpoint: str, stack_name: str, *, other: str | None) -> None:
-    """Check that no resource with the stack's name is left, and `other` still has its tables."""
+    """Check that no resource of the stack is left, and that the stack `other` has its tables."""
     left = [name for name in _names(endpoint) if _of(name, stack_name)]
     if left:
         raise RehearsalFailed(f"{stack_name} has left {left}")

@@ -1,4 +1,4 @@
-"""Rehearsal: a merchant opens each page of the dashboard to which another page links.
+"""Rehearsal of a deployment: a merchant opens each linked page of the dashboard.
 
 The rehearsal enforces the functions' roles, so a page fails if its function has no permission to
 read the records. Pages are found by their links, so pages that are added later are opened, too.

@@ -1,4 +1,4 @@
-"""Rehearsal: a merchant's developer tries a test stage with only a browser (Chromium)."""
+"""Rehearsal of a deployment: a developer tries a test stage with only a browser (Chromium)."""
 
 from __future__ import annotations
 

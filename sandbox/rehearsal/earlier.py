@@ -1,6 +1,7 @@
-"""Rehearsal: a release in the form of version 0.1.0, and the upgrade of a test stage from it.
+"""Rehearsal of a deployment: a release like version 0.1.0, and a test stage's upgrade from it.
 
-In version 0.1.0, an edge and the wallets of a test stage were parts of the stage's own stack.
+In version 0.1.0, an edge (CloudFront) and the simulated wallets of a test stage were parts of the
+stage's own stack.
 """
 
 from __future__ import annotations

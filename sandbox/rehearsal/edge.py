@@ -1,8 +1,8 @@
-"""Rehearsal: an edge of an earlier version becomes a stack of its own while the stage sells.
+"""Rehearsal of a deployment: an earlier version's edge (CloudFront) becomes a stack of its own.
 
-The emulator serves a CloudFront distribution only under the distribution's own name. So a server
-here listens at the stage's domain and relays to the emulator. The server's attribute `target` takes
-the place of the domain's DNS record.
+The stage sells meanwhile. The emulator serves a CloudFront distribution only under the
+distribution's own name. So a server here listens at the stage's domain and relays to the emulator.
+The server's attribute `target` takes the place of the domain's DNS record.
 """
 
 from __future__ import annotations

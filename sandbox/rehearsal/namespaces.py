@@ -1,4 +1,4 @@
-"""Rehearsal: Linux namespaces in which the rehearsal's host names have public addresses.
+"""Rehearsal of a deployment: Linux namespaces in which its host names have public addresses.
 
 The deployed functions connect only to https servers on port 443 of public addresses, and inside
 Lambda no setting changes this. So the rehearsal's wallets have public addresses, which are bound to

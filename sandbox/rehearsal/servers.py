@@ -1,4 +1,4 @@
-"""Rehearsal: a TLS front for the emulator's HTTP API, and the shop's webhook receiver."""
+"""Rehearsal of a deployment: a TLS front for the emulated HTTP API; the webhook receiver."""
 
 from __future__ import annotations
 

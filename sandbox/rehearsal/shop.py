@@ -1,4 +1,4 @@
-"""Rehearsal: what an operator, a merchant and a customer do at a deployed stage."""
+"""Rehearsal of a deployment: what an operator, a merchant and a customer do at a deployed stage."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Shop:
         return found
 
     def cancel(self) -> None:
-        """Cancel a session with a wallet. The tasks' function then cleans up at the wallets."""
+        """Cancel a session that has a wallet, so that the tasks' function cleans up at wallets."""
         session = self._create()
         wallet = {"wallet_address": self._customer}
         self._http.post(f"{session['url']}/wallet", json=wallet).raise_for_status()
@@ -193,7 +193,7 @@ class Shop:
         return session
 
     def settled(self) -> None:
-        """Wait until both queues are empty, and check that no message is in the dead letters."""
+        """Wait until both queues are empty, and check that there are no dead letters."""
         stack.until(self._endpoint, self.stack, "empty queues", self._nothing_waits)
         if self.messages("DeadLettersUrl"):
             raise RehearsalFailed(f"{self.stack} has dead letters")

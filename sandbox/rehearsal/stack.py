@@ -1,4 +1,4 @@
-"""Rehearsal: deploy, read and remove stacks in the emulator, with the operator's commands."""
+"""Rehearsal of a deployment: deploy and remove the emulator's stacks, as operators do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rehearsal: customers who buy during other steps."""
+"""Rehearsal of a deployment: customers who buy during other steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wallets: Open Payments providers for the local world and the tests, as strict as a Rafiki server.
+"""Wallets: Open Payments providers for `make dev` and the tests, as strict as a Rafiki server.
 
     defaults.py                      the default network: two providers and their accounts
     network.py                       router: one synchronous function of a request

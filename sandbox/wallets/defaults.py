@@ -1,4 +1,4 @@
-"""Default network of the tests and the local world: two providers and their accounts.
+"""Default network of the tests and of `make dev`: two providers and their accounts.
 
 Cedar Bank has customers in EUR and the wallets that misbehave; Harbor Wallet has the shops and
 customers in USD.

@@ -109,7 +109,7 @@ class Kept:
 
 
 def forget_what_has_run_out(state: State, now: datetime) -> None:
-    """Delete old statement lines, and the records that have expired for more than a day."""
+    """Delete old statement lines, and the records that expired more than a day ago."""
     for account in state.accounts.values():
         del account.entries[:-_ENTRIES]
     moving = {each.quote_id for each in state.outgoing.values() if each.settles_at is not None}

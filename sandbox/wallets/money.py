@@ -32,7 +32,7 @@ class NoRate(Exception):
 class Fee:
     """Fee for a payment to another provider: `basis_points` (1/10000) and `fixed` units.
 
-    `slippage` (1/10000) is reserved for a worse exchange rate, and is not sent either.
+    `slippage` (1/10000) is held back in case the exchange rate gets worse, and is not sent either.
     """
 
     basis_points: int = 100
@@ -61,7 +61,7 @@ def cost(receive: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) 
 
 
 def delivery(debit: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) -> int:
-    """Return how many units of `asset` the `debit` can pay for, with the fee, or 0 for none.
+    """Return the most units of `asset` that `debit` can deliver after the fee, 0 for none.
 
     Raises NoRate.
     """

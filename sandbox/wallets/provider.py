@@ -13,8 +13,8 @@ from sandbox.wallets.money import Fee
 class Closing:
     """A provider's answer to `complete`, the request that closes an incoming payment.
 
-    An error is also the answer if the payment is already closed. `closes` is whether the request
-    closes an open payment, `empty` whether a successful answer has no body.
+    `closes` is whether the request closes an open payment, and `empty` whether a successful answer
+    has no body. If `status` is an error, closed payments get this error too.
     """
 
     status: int = 200

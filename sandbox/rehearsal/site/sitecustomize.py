@@ -1,4 +1,4 @@
-"""Rehearsal: make TLS also trust the CA of REHEARSAL_CA, in the emulator and in its functions.
+"""Rehearsal of a deployment: the emulator and its functions also trust the CA of REHEARSAL_CA.
 
 This file also adds to the emulator a condition key of AWS's policies, and lets an edge have one of
 the emulator's HTTP APIs as its origin. Python imports the file at startup, because PYTHONPATH

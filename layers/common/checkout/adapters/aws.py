@@ -179,7 +179,7 @@ class Persistent:
 
 
 def _tries(error: ClientError | BotoCoreError) -> int:
-    """Return the number of worthwhile attempts after `error`; 1 if AWS rejected the request."""
+    """Return how many tries make sense in total after `error`: only 1 if AWS has refused."""
     if not isinstance(error, ClientError):
         lost = isinstance(error, ConnectionError | HTTPClientError | CredentialRetrievalError)
         return LOST_TRIES if lost else 1

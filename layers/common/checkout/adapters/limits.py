@@ -134,7 +134,7 @@ def _window(name: str, client: str, now: datetime, length: timedelta) -> tuple[s
 
 
 class _Times:
-    """Times by name. If there are too many, the time that was set first is removed."""
+    """Times by name. If there are too many, the one that was set the longest ago is removed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

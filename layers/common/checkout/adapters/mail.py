@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class SesMail:
-    """Sends e-mails from `sender`. `client` is called only at the first e-mail of a process."""
+    """Sends e-mails from `sender`. `client` creates the client, at a process's first e-mail."""
 
     def __init__(self, client: Callable[[], Any], sender: str) -> None:
         self._client = client

@@ -38,8 +38,8 @@ class SqsEventQueue:
 
     All messages about one merchant are one message group. So the queue serves merchants in turn
     (SQS "fair queues"), and a merchant with many events does not delay other merchants' events.
-    `client` is called at the first message, because creating a client is slow and most requests
-    send no message.
+    `client` creates the client. It is called only at the first message, because creating a client
+    is slow and most requests send no message.
     """
 
     def __init__(self, client: Callable[[], SqsClient], queue_url: str) -> None:
@@ -83,7 +83,7 @@ def event_from(body: str) -> str:
 class SqsTaskQueue:
     """`ports.TaskQueue` on an SQS standard queue; a message is `{"cleanup": {…}}`.
 
-    `client` is called at the first task.
+    `client` creates the client, at the first task.
     """
 
     def __init__(self, client: Callable[[], SqsClient], queue_url: str) -> None:

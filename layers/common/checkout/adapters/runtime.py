@@ -1,6 +1,7 @@
 """The system's clock, random bytes and threads. Other modules use these only through this module.
 
-Threads are useful, although Python runs only one at a time, because mostly they wait for servers.
+Although Python runs only one thread at a time, threads are useful here, because most of the time
+they wait for servers.
 """
 
 from __future__ import annotations

@@ -63,9 +63,9 @@ class AesVault:
     """Encrypts secrets for storage.
 
     `place` is the table, record and field, and a ciphertext opens only in this place. `key_source`
-    returns ENCRYPTION_KEY. The vault calls it at the first use, then every `REFRESH` while the
-    vault is in use, and for a ciphertext with an unknown key. If `key_source` fails, a known key
-    stays in use. `derive` is a parameter so that a test can count its calls.
+    returns ENCRYPTION_KEY. The vault calls it at the first use, then after each `REFRESH` (five
+    minutes) while the vault is in use, and for a ciphertext with an unknown key. If `key_source`
+    fails, a known key stays in use. `derive` is a parameter so that a test can count its calls.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class AesVault:
             return found
 
     def _find(self, key_id: str) -> AESGCM | None:
-        """Return the key with this id, or None. Derive an old key only if the newest is another."""
+        """Return the key with this id, or None. Derive older keys only if the newest is not it."""
         for key in self._keys:
             known, cipher = self._derived(key)
             if known == key_id:

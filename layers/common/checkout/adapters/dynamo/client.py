@@ -193,10 +193,11 @@ def due(
 ) -> Entries[T]:
     """Return the entries of the index `due` up to `until`, from one lane and a range of its shards.
 
-    A lane is a group of shards, such as the one for urgent records (index_keys.py). At most `limit`
-    entries of each shard are returned, but all are counted. If a shard has more entries, half of
-    the returned entries are its oldest and half its newest, so that old records that cannot be
-    processed do not hide all others. This takes one query per shard and page.
+    A lane is a group of shards (parts of the index), such as those for urgent records
+    (index_keys.py). At most `limit` entries of each shard are returned, but all are counted. If a
+    shard has more entries, half of the returned entries are its oldest and half its newest, so that
+    old records that cannot be processed do not hide all others. This takes one query per shard and
+    page.
     """
     half = limit // 2
 

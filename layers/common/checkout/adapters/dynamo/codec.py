@@ -13,10 +13,10 @@ allows at most 400 KB. So fields that neither conditions nor indexes need are co
 
     deflated   a text, compressed (B)
     groups     several fields as one JSON object by their names, compressed (B). A dataclass in it
-               is a row: a list of its values in the order of the fields. A row can lack its last
-               values, if these fields have defaults. A field that is None is left out. One field
-               of a group can keep the JSON members that a later release has written and this one
-               does not define, so that they are not lost when the record is written again
+               is a row: a list of its values in the order of the fields. A row can lack the values
+               of the final fields, if these fields have defaults. A field that is None is left out.
+               One field of a group can keep the JSON members that only a later release defines, so
+               that they are not lost when this release writes the record again
 
 In JSON, times are epoch milliseconds.
 
@@ -223,8 +223,8 @@ class Codec(Generic[T]):
     """Encodes and decodes records of the dataclass `kind`.
 
     `names` maps fields to attributes with another name, and `groups` maps attributes to the fields
-    in them. `later` is a field in a group, for the JSON text of the group's unknown members. Other
-    attributes are ignored.
+    in them. `later` is a field in a group, for the JSON text of the members that this release does
+    not know. Attributes that belong to no field are ignored.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class Codec(Generic[T]):
         return (*self._own, *self._groups)
 
     def encode(self, record: T, groups: Collection[str] | None = None) -> Item:
-        """Return the attributes of `record`, with these groups only, or with all groups."""
+        """Return the attributes of `record`, with only the given `groups`, or with all groups."""
         item = {
             attribute: encode(value)
             for attribute, (name, encode, _) in self._own.items()

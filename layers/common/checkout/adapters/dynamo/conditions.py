@@ -1,8 +1,9 @@
 """Build conditional requests to DynamoDB, and find out which condition failed.
 
 Each write of a transaction has a name, so that the write whose condition failed can be found by
-name. Each clause of a condition is a named variable before the clauses are joined. Source: the
-order of writes, domain/session/transitions.py.
+name. Each clause of a condition is a named variable before the clauses are joined. A reservation is
+an idempotency record: the stored response to requests with one idempotency key (ports.py). Source:
+the order of writes, domain/session/transitions.py.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ def row_updates(table: str, change: Change[Session], retention: timedelta) -> li
 def keep_longer(table: str, row: Item) -> dict[str, Any]:
     """Return the UpdateItem that gives a stored row the time to live of `row`.
 
-    Only the time is written, because an operator may have erased a customer's text meanwhile.
+    Only the time is written, and not the row's text, because an operator may have erased a
+    customer's data from the text meanwhile.
     """
     return {
         "TableName": table,
@@ -169,7 +171,7 @@ def put_new(table: str, item: Item, key: str) -> dict[str, Any]:
 
 
 def put_reservation(table: str, reservation: Reservation) -> dict[str, Any]:
-    """Return a PutItem of an idempotency record, which fails if an unexpired one has the key."""
+    """Return a PutItem of an idempotency record. It fails if an unexpired record has the key."""
     absent_or_expired = "(attribute_not_exists(#key) OR #expires_at <= :now)"
     return {
         "TableName": table,
@@ -223,13 +225,13 @@ class Writes:
         return transaction(*self.items.values(), writer=writer)
 
     def failed(self, error: ClientError, name: str) -> bool:
-        """Return whether the condition of this item failed, or False if there is no such item."""
+        """Return whether the condition of this write failed; False if there is no such write."""
         return name in self.items and condition_failed(error, index=[*self.items].index(name))
 
     def stored(self, error: ClientError, name: str) -> Item | None:
-        """Return the stored item because of which this item's condition failed, like `failed_item`.
+        """Return the stored item because of which this write's condition failed (`failed_item`).
 
-        Returns None if there is no such item in the transaction.
+        Returns None if the transaction has no write of this name.
         """
         return failed_item(error, index=[*self.items].index(name)) if name in self.items else None
 
@@ -340,8 +342,8 @@ def transaction(*items: dict[str, Any], writer: str = "") -> dict[str, Any]:
     """Return the request of a transaction.
 
     The transaction's token is the digest of the request, so a repetition after a lost answer
-    changes nothing. The digest includes the writer. If the items have no writer, `writer`
-    distinguishes equal requests.
+    changes nothing. If the items contain a writer, equal changes by two processes have different
+    digests. If they contain none, pass `writer`.
     """
     digest = hashlib.sha256(
         json.dumps(items, sort_keys=True, default=bytes.hex).encode() + writer.encode()

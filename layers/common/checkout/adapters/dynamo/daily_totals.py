@@ -44,9 +44,9 @@ _HOUR, _UNPAID = "hour", "unpaid"
 class DynamoDailyTotals(PacedStore):
     """Stores the daily sums of each merchant, counted after sessions have ended.
 
-    A session is not marked as counted. Instead, each walk (`ports.Scan`) along the index stores how
-    far it has come. The ids of rows with sums begin with `day#`, and of rows with the walks'
-    positions with `clock#`, unlike the id of any session.
+    A session is not marked as counted. Instead, each walk (`ports.Scan`), a job that goes along the
+    index, stores how far it has come. Rows with sums have ids that begin with `day#`, and rows with
+    the walks' positions have ids that begin with `clock#`. No id of a session begins in this way.
     """
 
     @property
@@ -84,9 +84,9 @@ class DynamoDailyTotals(PacedStore):
         """Return the next batch of a walk: about `limit` sessions that ended by `until`.
 
         `since` is the position of the walk, or None before its first batch. Returns None if there
-        are no sessions. Also returns None if there are far fewer than `limit` sessions and the
-        first one ended less than `gathered` before `until`, because fewer, larger batches cost
-        less. All sessions that ended in the same millisecond are in the same batch.
+        are no sessions. To save costs by fewer, larger batches, also returns None if there are far
+        fewer than `limit` sessions and the first one ended less than `gathered` before `until`. All
+        sessions that ended in the same millisecond are in the same batch.
         """
         if since is not None and since >= until:
             return None
@@ -134,8 +134,8 @@ class DynamoDailyTotals(PacedStore):
     ) -> bool:
         """Add `daily_totals` and store the walk's new position, in one transaction.
 
-        The transaction also stores the shard's `unreported` sessions, if there are any. Returns
-        False if another run has already passed this batch.
+        The transaction also stores the shard's `unreported` sessions, whose end could not be
+        written yet, if there are any. Returns False if another run has already passed this batch.
         """
         still = "attribute_not_exists(#mark)" if batch.since is None else "#mark = :since"
         values = {":to": instant(batch.to)}
@@ -163,9 +163,9 @@ class DynamoDailyTotals(PacedStore):
                 self._persistent.ask(self._client.transact_write_items, **request)
         except ClientError as error:
             found = failed_item(error) or {}
-            # If this call has stored the position itself and only the answer was lost, all is as
-            # intended. Two runs that pass the same batch send the same transaction, and because of
-            # its token DynamoDB adds the numbers only once.
+            # If an earlier try of this call has stored the position and only the answer was lost,
+            # nothing is wrong. Two runs that pass the same batch send the same transaction, and
+            # because of its token DynamoDB adds the numbers only once.
             return not daily_totals and found.get(batch.walk.value) == instant(batch.to)
         return True
 

@@ -119,7 +119,7 @@ class DynamoRecords(Store):
     def _read(
         self, table: str, key: str, read: Callable[[Item], T], *, prefix: str = ""
     ) -> Iterator[T | None]:
-        """Read the rows whose keys begin with `prefix`; without one, skip rows of other kinds."""
+        """Read rows whose keys begin with `prefix`; without a prefix, skip other kinds of rows."""
         for row in self._rows(table):
             of = text_from(row[key])
             if of.startswith(prefix) if prefix else not of.startswith(_OTHER_ROWS):

@@ -5,7 +5,8 @@ made. The attribute `next_at` is part of the event's entry in the index `due` (i
 
 If a merchant has several endpoints, each further endpoint gets its own copies of the events. The
 copies for one endpoint are a separate list, because their attribute `merchant` includes the
-endpoint, as in `mer_…/we_…`.
+endpoint, as in `mer_…/we_…`. A reservation is an idempotency record (`ports.Reservation`), and a
+shard is a part of a list or an index (lists.py).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class DynamoEvents(PacedStore):
         try:
             put(self._client, request, self._reservations, reservation, ask=self._persistent.ask)
         except ClientError as error:
-            if failed_item(error) != item:  # if equal, an earlier try was stored, its answer lost
+            if failed_item(error) != item:  # if equal, an earlier try of this call wrote it
                 raise Unavailable(TAKEN) from error
 
     def add_copy(self, event: WebhookEvent) -> None:
@@ -64,12 +65,12 @@ class DynamoEvents(PacedStore):
         met(self._client.put_item, **put_new(self._events, event_item(event), "id"))
 
     def get(self, event_id: str) -> WebhookEvent | None:
-        """Read the event, strongly consistent."""
+        """Read the event with strong consistency."""
         item = get(self._client, self._events, id=text(event_id))
         return event_from(item) if item else None
 
     def many(self, ids: list[str]) -> Mapping[str, WebhookEvent]:
-        """Read the events by their ids, strongly consistent. Missing ones are left out."""
+        """Read the events by their ids, with strong consistency. Missing ones are left out."""
         return {each.id: each for each in self._in_order(self._events, ids, event_from)}
 
     def save(self, event: WebhookEvent) -> None:
@@ -85,7 +86,7 @@ class DynamoEvents(PacedStore):
             found = failed_item(error)
             if found is None:
                 raise LookupError("no such event") from None
-            if event_from(found) != event:  # if equal, an earlier try was stored, its answer lost
+            if event_from(found) != event:  # if equal, an earlier try of this call wrote it
                 raise StaleEvent(event_from(found)) from None
 
     def due(
@@ -147,11 +148,12 @@ class DynamoEvents(PacedStore):
         upward: bool = False,
         endpoint: str | None = None,
     ) -> Page[WebhookEvent]:
-        """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
+        """Return a page of a merchant's events, newest first; `limit` is 1 to 100.
 
-        With the id of a further `endpoint`, this reads the copies for that endpoint. If `upward` is
-        true, the page goes from the oldest event, or from `after`, to newer ones. `after` is the
-        position of the last event seen. A page takes one query for each shard, and one batch read.
+        `after` is the position (`grammar.position`) of the event at which the previous page ended,
+        None for the first page. Exception: if `upward` is true, the oldest event after that
+        position comes first. With the id of a further `endpoint`, the page has the copies for that
+        endpoint. Reading a page takes one query for each shard, and one batch read.
         """
         found = lists.page(
             self._client,

@@ -35,7 +35,7 @@ _SIGN_IN: Final = Codec(SignIn, names={"id": "key"})
 class DynamoSignIns(Store):
     """Stores the sign-ins to the dashboard.
 
-    Keys begin with `sign-in#`, unlike the hash of any idempotency key. `courtesy` is a client with
+    Keys begin with `sign-in#`, as no hash of an idempotency key does. `courtesy` is a client with
     short timeouts for optional writes.
     """
 
@@ -50,7 +50,7 @@ class DynamoSignIns(Store):
         ask(self._client.put_item, TableName=self._reservations, Item=item)
 
     def get(self, sign_in_id: str) -> SignIn | None:
-        """Read the sign-in, strongly consistent."""
+        """Read the sign-in with strong consistency."""
         item = get(self._client, self._reservations, key=_sign_in_key(sign_in_id))
         if item is None or "ended" in item:
             return None
@@ -95,7 +95,7 @@ class DynamoSignIns(Store):
 class DynamoChallenges(Store):
     """Stores the challenges that passkeys sign: one for each browser and purpose at a time.
 
-    Keys begin with `challenge#`, unlike the hash of any idempotency key.
+    Keys begin with `challenge#`, as no hash of an idempotency key does.
     """
 
     def put(self, place: str, challenge: bytes, until: datetime) -> None:
@@ -140,14 +140,14 @@ class DynamoChallenges(Store):
 class DynamoCounters(Store):
     """Stores counters that all processes share. Each counter is kept for a limited time.
 
-    Keys begin with `attempts#`, unlike the hash of any idempotency key.
+    Keys begin with `attempts#`, as no hash of an idempotency key does.
     """
 
     def attempt(self, counter: str, *, limit: int, until: datetime, by: int = 1) -> bool:
-        """Add to a counter, or return False without adding if it would exceed `limit`.
+        """Add to a counter, or return False without adding if the sum would exceed `limit`.
 
-        The first addition always succeeds. `counter` includes its time window, which ends at
-        `until`.
+        Exception: the first addition always succeeds. The name `counter` includes the counter's
+        time window, which ends at `until`.
         """
         room = "attribute_not_exists(#count) OR #count <= :room"
         return met(
@@ -198,9 +198,9 @@ _REFUSALS: Final = Codec(FailedRequests, groups={"entries": ("entries",)})
 
 
 class DynamoFailedRequests(Store):
-    """Stores the newest refused requests of each API key, for at least a day after the last one.
+    """Stores the newest refused requests of each API key, for at least a day after the newest.
 
-    Keys begin with `refused#`, unlike the hash of any idempotency key. The client has short
+    Keys begin with `refused#`, as no hash of an idempotency key does. The client has short
     timeouts, so that no request waits long for this store.
     """
 
@@ -212,7 +212,7 @@ class DynamoFailedRequests(Store):
         )
 
     def put(self, refusals: FailedRequests) -> bool:
-        """Write the record if the stored version is one less.
+        """Write the record over its previous version, or as a first version if none is stored.
 
         Returns False if somebody else has written meanwhile.
         """

@@ -3,7 +3,8 @@
 The links are in this table because the transactions of sessions change the links' stock. The index
 `by_search` lists a merchant's links. A stock can be spread over several rows: the link's own row
 and each further row get an equal part, and the further rows contain nothing else. A session takes
-items from one row and returns them to the same row (docs/decisions/0015).
+items from one row and returns them to the same row (docs/decisions/0015). A reservation is an
+idempotency record (`ports.Reservation`).
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _of_stock(table: str, row_id: str, change: int) -> dict[str, Any]:
 class DynamoLinks(PacedStore):
     """Stores payment links. `DynamoSessions.create` and `save` change the stock of links.
 
-    Ids begin with `plink_`, unlike the id of any session.
+    Ids begin with `plink_`, as no id of a session does.
     """
 
     def add(self, link: PaymentLink, reservation: Reservation | None = None) -> None:
@@ -80,14 +81,15 @@ class DynamoLinks(PacedStore):
         put_reserved(self._client, self._reservations, reservation, *puts, ask=self._persistent.ask)
 
     def get(self, link_id: str) -> PaymentLink | None:
-        """Read the link, strongly consistent."""
+        """Read the link with strong consistency."""
         item = get(self._client, self._sessions, id=text(link_id))
         return self._with_stock([_LINK.decode(item)])[0] if item else None
 
     def page(self, merchant: str, *, limit: int, after: str | None) -> Page[PaymentLink]:
-        """Read a merchant's links, newest first by `grammar.position`, from an index that lags.
+        """Return a page of a merchant's links, newest first. The index lags a little.
 
-        `after` is the position of the last link seen. `limit` is at most 99.
+        `after` is the position (`grammar.position`) of the link at which the previous page ended,
+        None for the first page. `limit` is at most 99.
         """
         owner = _listed_under(merchant)
         found = lists.page(
@@ -107,7 +109,7 @@ class DynamoLinks(PacedStore):
         ]
 
     def _left_in(self, rows: Sequence[str]) -> dict[str, int]:
-        """Read the number of items left in each of these rows, strongly consistent."""
+        """Read the number of items left in each row, with strong consistency."""
         read = ("id", "left")
         items = self._persistent.batch_get(self._client, self._sessions, list(rows), read)
         return {row: number_from(item["left"]) for row, item in items.items()}

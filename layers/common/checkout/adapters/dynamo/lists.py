@@ -47,8 +47,9 @@ def page(
 ) -> Places:
     """Return a page of the list, with one query for each shard.
 
-    The newest record is first, or with `upward` the oldest. `limit` is 1 to 100. A record can have
-    up to `entries_each` entries in the list, all at the same position.
+    The newest record is first, or with `upward` the oldest. `after` is the position at which the
+    previous page ended. `limit` is 1 to 100. A record can have up to `entries_each` entries in the
+    list, all at the same position.
     """
     if not 1 <= limit <= PAGE_MAX:
         raise ValueError(f"limit must be 1..{PAGE_MAX}")

@@ -3,7 +3,8 @@
 The merchants' table has one guard row per wallet, which prevents a second merchant from using the
 same wallet. Each change of keys is one transaction. The last key without an expiry date cannot be
 revoked, because every revocation checks in its transaction that another such key stays. The check
-also holds if two browsers revoke the last two such keys at the same time.
+also works if two browsers revoke the last two such keys at the same time. A reservation is an
+idempotency record (`ports.Reservation`).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class DynamoMerchants(Store):
         """Write a merchant and its first API key.
 
         Returns None if both were written. If another merchant already has this wallet address,
-        returns that merchant, and nothing was written.
+        writes nothing and returns that merchant.
         """
         guard = {"id": _guard_id(merchant.wallet_address), "merchant": text(merchant.id)}
         request = transaction(
@@ -88,7 +89,7 @@ class DynamoMerchants(Store):
             found = failed_item(error)
             if found is None:
                 raise LookupError("no such merchant") from None
-            if found != item:  # if equal, an earlier try was stored, its answer lost
+            if found != item:  # if equal, an earlier try of this call wrote it
                 raise StaleMerchant(merchant_from(found)) from None
 
     def move(self, merchant: Merchant) -> Merchant | None:
@@ -123,8 +124,8 @@ class DynamoMerchants(Store):
     def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
         """Return the merchant.
 
-        `CachedMerchants` may return a cached copy, but only if the number of the copy's client
-        identity is at least `identity` (Merchant.as_of).
+        `CachedMerchants` may return a cached copy, but only if the copy already has the client
+        identity with the number `identity` (Merchant.as_of).
         """
         return self.latest(merchant_id)
 
@@ -214,7 +215,7 @@ class DynamoApiKeys(Store):
         self._courtesy = courtesy or client
 
     def find(self, key_hash: str) -> ApiKey | None:
-        """Read the key with this hash, strongly consistent."""
+        """Read the key of this hash with strong consistency."""
         item = get(self._client, self._keys, hash=text(key_hash))
         return key_from(item) if item else None
 
@@ -241,18 +242,18 @@ class DynamoApiKeys(Store):
             return  # the time of last use is optional, so the request must not fail because of it
 
     def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
-        """Return all keys of a merchant, in no order, from an index that lags a little.
+        """Return all keys of a merchant, in no order. The index lags a little.
 
         One query reads up to 1 MB, which is about three thousand keys.
         """
         return all_of(self._client, self._keys, merchant_id, key_from)
 
     def add(self, key: ApiKey, merchant: Merchant, reservation: Reservation | None = None) -> bool:
-        """Write the key and the merchant's next version, if the merchant is as it was read.
+        """Write the key and the merchant's next version, unless the merchant was changed.
 
-        If the merchant has changed, write nothing and return False. So a maximum number of keys,
-        checked after the read, cannot be exceeded. The reservation is written in the same
-        transaction. Raises KeyHeld.
+        If the merchant has changed, write nothing and return False. So if the caller has checked
+        the maximum number of keys after the read, this number cannot be exceeded. The reservation
+        is written in the same transaction. Raises KeyHeld.
         """
         # Each addition writes the merchant's next version, so only one of two simultaneous
         # additions succeeds.
@@ -261,12 +262,12 @@ class DynamoApiKeys(Store):
         return self._written({"merchant": {"Put": request}, "key": self._new(key)}, reservation)
 
     def roll(self, ended: ApiKey, new: ApiKey, merchant: Merchant) -> bool:
-        """Write the new key and the end of the `ended` key, if the stored one has no end yet."""
+        """Write the new key and the end of the key `ended`, if no end of that key is stored yet."""
         read, end = self._as_read(merchant), self._end(ended, _LASTING)
         return self._written({"merchant": read, "new": self._new(new), "ended": end})
 
     def revoke(self, revoked: ApiKey, kept: ApiKey) -> bool:
-        """Write `revoked`, if the stored key is not revoked yet and `kept` has no end."""
+        """Write `revoked`, unless the stored key is revoked already or `kept` has an end."""
         still_lasting = {
             "TableName": self._keys,
             "Key": {"hash": text(kept.hash)},
@@ -277,7 +278,7 @@ class DynamoApiKeys(Store):
         return self._written({"revoked": end, "kept": {"ConditionCheck": still_lasting}})
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
-        """Replace the merchant and write its copied fields to these keys, or write nothing.
+        """Replace the merchant and update the copies of its fields in these keys, or write nothing.
 
         Each key has copies of the return hosts, the number of parts (shards of lists), the setting
         whether keys can sign in, and the field `suspended`.
@@ -292,7 +293,7 @@ class DynamoApiKeys(Store):
             found = failed_item(error)
             if found is None:
                 raise
-            if found != request["Item"]:  # if equal, an earlier try was stored, its answer lost
+            if found != request["Item"]:  # if equal, an earlier try of this call wrote it
                 raise StaleMerchant(merchant_from(found)) from None
 
     def _written(

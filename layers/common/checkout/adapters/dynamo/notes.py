@@ -52,7 +52,7 @@ class _Rows(PacedStore, Generic[T]):
         self._retention = retention
 
     def get(self, session_id: str) -> T | None:
-        """Read the record, strongly consistent."""
+        """Read the record with strong consistency."""
         item = get(self._client, self._sessions, id=text(self._row + session_id))
         return _decoded(self._codec, self._row, item) if item else None
 
@@ -77,7 +77,7 @@ class DynamoNotes(_Rows[Note]):
     _row = NOTE_ROW
 
     def put(self, note: Note) -> bool:
-        """Write the note if the stored version is one less, or a first version if none is stored.
+        """Write the note over its previous version, or as a first version if none is stored.
 
         Returns False if another person has written meanwhile.
         """
@@ -91,7 +91,7 @@ class DynamoWithdrawals(_Rows[Withdrawal]):
     _row = WITHDRAWAL_ROW
 
     def put(self, withdrawal: Withdrawal, session: Session | None) -> bool:
-        """Write the withdrawal if the stored version is one less, or a first one if none is stored.
+        """Write the withdrawal over its previous version, or as a first one if none is stored.
 
         From then on the withdrawal's session, if it still exists, is listed among those that need a
         person (domain/reports/search_terms.py). Returns False if another process has written

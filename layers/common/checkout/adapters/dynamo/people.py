@@ -7,7 +7,7 @@ which the sweep reads, belongs to that table.
 The index of the API keys also lists a merchant's members, invitations and audit log, with a
 separate query for each list (docs/decisions/0004). A merchant always keeps an owner, even if two
 owners revoke each other at the same moment, because each revocation checks in its transaction that
-another owner stays.
+another owner stays. A reservation is an idempotency record (`ports.Reservation`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _STILL_OPEN: Final = "attribute_not_exists(#ended_at) AND #expires_at > :at"
 class DynamoPeople(Store):
     """Stores members and invitations. If a method returns False, it has written nothing.
 
-    Keys begin with `member#` and `invitation#`, unlike the hash of any API key. A revoked member
+    Keys begin with `member#` and `invitation#`, as no hash of an API key does. A revoked member
     and an ended invitation are kept for `retention`.
     """
 
@@ -56,21 +56,21 @@ class DynamoPeople(Store):
         self._retention = retention
 
     def member(self, member_id: str) -> Member | None:
-        """Read a member, strongly consistent."""
+        """Read a member with strong consistency."""
         item = get(self._client, self._keys, hash=_member_key(member_id))
         return member_from(item) if item else None
 
     def invitation(self, token_hash: str) -> Invitation | None:
-        """Read an invitation by the hash of its token, strongly consistent."""
+        """Read an invitation by its token's hash, with strong consistency."""
         item = get(self._client, self._keys, hash=_invitation_key(token_hash))
         return invitation_from(item) if item else None
 
     def members_of(self, merchant_id: str) -> tuple[Member, ...]:
-        """Return all members of a merchant, in no order, from an index that lags a little."""
+        """Return all members of a merchant, in no order. The index lags a little."""
         return all_of(self._client, self._keys, f"member#{merchant_id}", member_from)
 
     def invitations_of(self, merchant_id: str) -> tuple[Invitation, ...]:
-        """Return the merchant's invitations, in no order, from an index that lags a little."""
+        """Return the merchant's invitations, in no order. The index lags a little."""
         return all_of(self._client, self._keys, f"invitation#{merchant_id}", invitation_from)
 
     def invite(self, invitation: Invitation, reservation: Reservation | None = None) -> None:
@@ -90,7 +90,7 @@ class DynamoPeople(Store):
         """Write the member and the end of their invitation, or nothing.
 
         The invitation must still be open at the time of the write. If a member has sent the
-        invitation, this `inviter` must be an active owner.
+        invitation, that member (`inviter`) must be an active owner.
         """
         new = put_new(self._keys, self._member_item(member), "hash")
         owners = [] if inviter is None else [self._still_owner(inviter)]
@@ -108,7 +108,7 @@ class DynamoPeople(Store):
         return self._put(new, {"Put": shop}, *ends)
 
     def replace(self, member: Member, kept: Member | None = None) -> bool:
-        """Write the member if the stored version is one less and `kept` is an active owner."""
+        """Write the member over the previous version, if `kept` is an active owner."""
         next_one = put_next(self._keys, self._member_item(member), member.version)
         return self._put(next_one, *([] if kept is None else [self._still_owner(kept)]))
 
@@ -118,7 +118,7 @@ class DynamoPeople(Store):
             ask(self._client.transact_write_items, **transaction({"Put": put}, *others))
         except ClientError as error:
             written: Item = put["Item"]
-            return failed_item(error) == written  # then an earlier try was stored, its answer lost
+            return failed_item(error) == written  # then an earlier try of this call wrote it
         return True
 
     def _still_owner(self, kept: Member) -> dict[str, Any]:
@@ -191,14 +191,14 @@ def _without_prefix(value: Value) -> Value:
     return text(text_from(value).partition("#")[2])
 
 
-# The attributes have old names: before there were members, all actors were keys.
+# The attributes have names from the time when there were no members, so all actors were keys.
 _ENTRY: Final = Codec(AuditEntry, names={"actor_id": "key_id", "actor_name": "key_name"})
 
 
 class DynamoAudit(Store):
     """Stores each change made in the dashboard, and who made it.
 
-    Keys begin with `audit#`, unlike the hash of any API key. An entry is kept for `retention`,
+    Keys begin with `audit#`, as no hash of an API key does. An entry is kept for `retention`,
     unlike API keys, which have no time to live.
     """
 
@@ -218,9 +218,10 @@ class DynamoAudit(Store):
         ask(self._client.put_item, TableName=self._keys, Item=item)
 
     def page(self, merchant: str, *, limit: int, after: str | None) -> Page[AuditEntry]:
-        """Read a merchant's entries, newest first by `grammar.position`.
+        """Return a page of a merchant's audit entries, newest first.
 
-        `after` is the position of the last entry seen.
+        `after` is the position (`grammar.position`) of the entry at which the previous page ended,
+        None for the first page.
         """
         found = ask(
             self._client.query,
@@ -264,7 +265,7 @@ subscriber_from: Final = _SUBSCRIBER.decode
 class DynamoSubscribers(Store):
     """Stores one record for each member who has asked for notices.
 
-    Ids begin with `ntc_`, unlike the id of any session.
+    Ids begin with `ntc_`, as no id of a session does.
     """
 
     def __init__(self, client: Client, prefix: str, clock: Clock) -> None:
@@ -272,12 +273,12 @@ class DynamoSubscribers(Store):
         self._clock = clock
 
     def get(self, subscriber_id: str) -> Subscriber | None:
-        """Read the record, strongly consistent."""
+        """Read the record with strong consistency."""
         item = get(self._client, self._sessions, id=text(subscriber_id))
         return subscriber_from(item) if item else None
 
     def put(self, subscriber: Subscriber, reservation: Reservation | None = None) -> bool:
-        """Write the record if the stored version is one less, or a first version if none is.
+        """Write the record over its previous version, or as a first version if none is stored.
 
         Returns False if somebody else has written meanwhile. The reservation is written in the same
         transaction. Raises KeyHeld.

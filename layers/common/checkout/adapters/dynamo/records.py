@@ -6,9 +6,9 @@ times. So the item is kept small (docs/decisions/0003):
     CART       the fields that are set at the creation and rarely change: one compressed attribute.
                A larger cart is a separate item, whose id is `cart#` and the session's id
     PAYMENT    the fields of the payment, and the history: one compressed attribute
-    the rest   one attribute for each other field. Conditions and indexes need these fields, or they
-               are sealed (encrypted), or most checks write them. The last kind is not in PAYMENT,
-               so that a check does not write PAYMENT again
+    the rest   one attribute for each other field: fields that a condition or an index needs, sealed
+               (encrypted) fields, and fields that most checks of a payment write (so that a check
+               need not write PAYMENT again)
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
 
 
 def flag_item(session: Session, retention: timedelta = RETENTION) -> Item:
-    """Return the row that lists a session, flagged for its merchant, as needing a person.
+    """Return the row that lists a flagged session among the sessions that need a person.
 
     The row is the same for every flag, and stays after the flag is removed. `rows_of` does not
     return it.
@@ -215,7 +215,7 @@ def flag_item(session: Session, retention: timedelta = RETENTION) -> Item:
 
 
 def id_row(merchant: str, outer_id: str) -> str:
-    """Return the key of the row that finds a session by a payment's, quote's or request's id."""
+    """Return the key of the row by which a payment's, quote's or request's id finds its session."""
     return SEARCH_ROW + search_key(merchant, outer_id)
 
 
@@ -226,5 +226,5 @@ def rows_of(session: Session, retention: timedelta = RETENTION) -> list[Item]:
 
 
 def reservation_item(reservation: Reservation) -> Item:
-    """Return the reservation's item, which DynamoDB removes a day after the reservation ends."""
+    """Return an idempotency record's item, which DynamoDB removes a day after the record ends."""
     return _RESERVATION.encode(reservation) | {"ttl": ttl(reservation.expires_at)}

@@ -74,7 +74,7 @@ def refund_item(refund: Refund, retention: timedelta) -> Item:
 
 
 def update_refund(table: str, change: Change[Refund], retention: timedelta) -> dict[str, Any]:
-    """Return the UpdateItem of a changed refund, if its stored version is the one read."""
+    """Return the UpdateItem of a changed refund. It fails if another version is stored."""
     before, after = _REFUND.encode(change.before), refund_item(change.after, retention)
     return update_whole(table, before, after, _OF_REFUND)
 
@@ -87,11 +87,11 @@ def put_refund(table: str, refund: Refund, retention: timedelta) -> dict[str, An
 class DynamoRefunds(PacedStore):
     """Reads refunds. `DynamoSessions.save` writes them.
 
-    Ids begin with `re_`, unlike the id of any session.
+    Ids begin with `re_`, as no id of a session does.
     """
 
     def get(self, refund_id: str) -> Refund | None:
-        """Read the refund, strongly consistent."""
+        """Read the refund with strong consistency."""
         item = get(self._client, self._sessions, id=text(refund_id))
         return refund_from(item) if item else None
 
@@ -111,9 +111,10 @@ class DynamoRefunds(PacedStore):
         created_from: datetime | None = None,
         created_before: datetime | None = None,
     ) -> Page[Refund]:
-        """Read a merchant's refunds, newest first; `limit` is 1 to 100.
+        """Return a page of a merchant's refunds, newest first; `limit` is 1 to 100.
 
-        `after` is the position of the last refund seen. The index lags a little.
+        `after` is the position of the refund at which the previous page ended, None for the first
+        page. The index lags a little.
         """
         found = lists.page(
             self._client,
@@ -140,7 +141,7 @@ def mandate_item(mandate: Mandate) -> Item:
 
 
 def update_mandate(table: str, change: Change[Mandate], _: timedelta) -> dict[str, Any]:
-    """Return the UpdateItem of a changed mandate, if its stored version is the one read."""
+    """Return the UpdateItem of a changed mandate. It fails if another version is stored."""
     before, after = _MANDATE.encode(change.before), mandate_item(change.after)
     return update_whole(table, before, after, _OF_MANDATE)
 
@@ -148,11 +149,11 @@ def update_mandate(table: str, change: Change[Mandate], _: timedelta) -> dict[st
 class DynamoMandates(Store):
     """Reads mandates and creates them. `DynamoSessions.save` changes them.
 
-    Ids begin with `man_`, unlike the id of any session.
+    Ids begin with `man_`, as no id of a session does.
     """
 
     def get(self, mandate_id: str) -> Mandate | None:
-        """Read the mandate, strongly consistent."""
+        """Read the mandate with strong consistency."""
         item = get(self._client, self._sessions, id=text(mandate_id))
         return mandate_from(item) if item else None
 

@@ -2,7 +2,8 @@
 
 Every write is conditional. If a condition fails, for example because another process has changed
 the record, the same response contains the stored record. All reads are strongly consistent, except
-reads of indexes. Source: domain/session/transitions.py, design.md "Records".
+reads of indexes. A reservation is an idempotency record (ports.py), and a shard is a part of a list
+or an index (lists.py). Source: domain/session/transitions.py, design.md "Records".
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class DynamoSessions(PacedStore):
         self._retention = retention
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
-        """Write the idempotency record, then the session, and take the items of its link's stock.
+        """Write the idempotency record and the session, and take its items from the stock.
 
         The record and the session are written in one transaction if items are taken, or if the
         record names no session. Otherwise they are written one after the other, which costs half as
@@ -160,12 +161,12 @@ class DynamoSessions(PacedStore):
         return None
 
     def get(self, session_id: str) -> Session | None:
-        """Read the session, strongly consistent."""
+        """Read the session with strong consistency."""
         item = get(self._client, self._sessions, id=text(session_id))
         return session_from(with_cart(self._client, self._sessions, item)) if item else None
 
     def reservation(self, key: str) -> Reservation | None:
-        """Read the idempotency record, strongly consistent, even if it has expired."""
+        """Read the idempotency record with strong consistency, even if it has expired."""
         item = get(self._client, self._reservations, key=text(key))
         return reservation_from(item) if item else None
 
@@ -176,8 +177,9 @@ class DynamoSessions(PacedStore):
         the record as written, even if an earlier try, whose response was lost, has written it.
         Raises KeyHeld if another unexpired reservation has the key, AllowanceUsed if too little of
         the allowance is left, and LookupError if there is no such record. Raises StaleRecord if the
-        record has changed since it was read. If only the record of `also` has changed, StaleRecord
-        contains the change's own record as it was read. Only `flows.payment.writes` calls this.
+        record has changed since it was read. The transaction can contain a change of a second
+        record, `also`. If only that record has changed meanwhile, StaleRecord contains the first
+        record as it was read. Only `flows.payment.writes` calls this.
         """
         change = transaction.change
         kind: StoredKind[R] = _KINDS[kind_of(change.after.id)]
@@ -185,7 +187,8 @@ class DynamoSessions(PacedStore):
         found_by = kind.found_by(change, self._retention)
         for row in kind.kept_longer(change, self._retention):
             self._keep_longer(row)
-        # After a wallet's 201, the session must be the first write (W7), so its rows are put later.
+        # After a wallet's 201, W7 (this write of the session) must come first, so the rows are put
+        # later.
         late = change.event == Event.PAYMENT_CREATED
         if not late:
             self._put_rows(found_by)
@@ -246,12 +249,14 @@ class DynamoSessions(PacedStore):
         search: str | None = None,
         upward: bool = False,
     ) -> Page[Session]:
-        """Read a merchant's sessions, newest first by `grammar.position`; `limit` is 1 to 100.
+        """Return a page of a merchant's sessions, newest first; `limit` is 1 to 100.
 
-        If `upward` is true, the page goes from the oldest session, or from `after`, to newer ones.
-        `after` is the position of the last session seen. `search` finds sessions by the name of a
-        wallet, a metadata value, or a word in an item's name (domain/reports/search_terms.py), from
-        an index that lags. A page takes one query for each shard, and one batch read.
+        `after` is the position (`grammar.position`) of the session at which the previous page
+        ended, None for the first page. Exception: if `upward` is true, the oldest session after
+        that position comes first. With `search`, the page has only sessions with this text: the
+        name of a wallet, a metadata value, or a word of an item's name
+        (domain/reports/search_terms.py). The index lags a little. Reading a page takes one query
+        for each shard, and one batch read.
         """
         index, key = "by_merchant", of.merchant
         if search is not None:
@@ -275,7 +280,7 @@ class DynamoSessions(PacedStore):
         return Page(shown, found.next_key, unreadable)
 
     def holder(self, merchant: str, outer_id: str) -> str | None:
-        """Return the id of the session that has this id among its `search.outer_ids`, or None."""
+        """Return the id of the session with this payment's, quote's or request's id, or None."""
         row = get(self._client, self._sessions, id=text(id_row(merchant, outer_id)))
         return text_from(row["session"]) if row else None
 
@@ -304,7 +309,7 @@ class DynamoSessions(PacedStore):
         run_concurrently: Concurrency,
         part: ShardRange = WHOLE,
     ) -> DueSessions:
-        """Return the sessions due for a check at `now`, from the lane of urgent or other sessions.
+        """Return the sessions due for a check at `now`, either the urgent ones or all others.
 
         At most `limit` sessions of each shard are returned. The index lags a little, so read each
         session before acting on it.
@@ -324,7 +329,7 @@ class DynamoSessions(PacedStore):
         return DueSessions(tuple(each for each, _ in found.kept), found.total, oldest)
 
     def _batch_get(self, session_ids: list[str]) -> tuple[dict[str, Session], tuple[str, ...]]:
-        """Read up to 100 sessions, strongly consistent. Also return the ids of damaged sessions.
+        """Read up to 100 sessions with strong consistency. Also return the ids of damaged sessions.
 
         Missing sessions are left out.
         """
@@ -347,7 +352,7 @@ class DynamoSessions(PacedStore):
         try:
             self._persistent.ask(self._client.put_item, **put_new(self._sessions, cart, "id"))
         except ClientError as error:
-            if failed_item(error) != cart:  # if equal, an earlier try was stored, its answer lost
+            if failed_item(error) != cart:  # if equal, an earlier try of this call wrote it
                 raise Unavailable(TAKEN) from error
 
     def _keep_longer(self, row: Item) -> None:

@@ -1,4 +1,4 @@
-"""Open Payments clients, each for one flow, that sign with a merchant's key from the vault.
+"""Clients of Open Payments, each for one flow, which sign with a merchant's key from the vault.
 
 `StageTransport` keeps test stages and other stages apart: test stages send requests only to test
 wallets, and other stages only to other wallets.
@@ -36,8 +36,8 @@ class SignedWallets:
 
     `on_refusal` is called after each refusal of a merchant's key. Its last argument is whether the
     key is missing at the merchant's wallet, or None if the wallet's keys cannot be read. If the
-    keys are published in our own client document instead, nothing is read, because that document
-    always contains the key.
+    merchant uses our own client document instead (docs/decisions/0023), nothing is read, because
+    that document always contains the key.
     """
 
     def __init__(
