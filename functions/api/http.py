@@ -49,10 +49,10 @@ Started = Annotated[datetime, Depends(started_at)]
 def api_key(services: Services, request: Request, query: Sequence[str] | None = ()) -> ApiKey:
     """Return the API key in the Authorization header.
 
-    Raise the errors of `authenticate`, and ParameterUnknown if the address has a parameter that is
-    not in `query`. If `query` is None, the route checks the parameters itself. The routes call this
-    function directly, because calling it as a FastAPI dependency would take more time than the
-    function itself.
+    Raise the errors of `authenticate`, and ParameterUnknown if the request's query string has a
+    parameter that is not in `query`. If `query` is None, the route checks the parameters itself.
+    The routes call this function directly. Calling it as a FastAPI dependency would take more time
+    than the function itself.
     """
     key = authenticated(services, request, request.headers.get("authorization"))
     if query is not None:
@@ -61,9 +61,10 @@ def api_key(services: Services, request: Request, query: Sequence[str] | None = 
 
 
 def authenticated(services: Services, request: Request, authorization: str | None) -> ApiKey:
-    """Return the API key in `authorization`, and store the key with the request.
+    """Return the API key in `authorization`, and store the key in `request.state`.
 
-    `note` later records a refused request under this key. Raise as `authenticate` does.
+    If the request is refused later, `note` records the refusal for this key. Raise as
+    `authenticate` does.
     """
     return api_keys.authenticate(
         services,
@@ -105,7 +106,7 @@ def performed(
 
 
 def answered(given: Answer) -> Response:
-    """Return the response with this answer. A header marks an answer to a repeated request."""
+    """Return the response with this answer. A header marks the answer to a repeated request."""
     headers = {"Idempotent-Replayed": "true"} if given.replayed else {}
     return json_response(given.body, given.status, headers)
 
@@ -122,9 +123,9 @@ _SECRETS: Final = ("sk_", "rk_", "whsec_")  # prefixes of our secrets and Stripe
 
 
 def with_id(request: Request, found: ErrorResponse) -> ErrorResponse:
-    """Return the error. If the id in the path is malformed, the message explains the form of an id.
+    """Return the error. If the id in the path is malformed, its message explains the form of an id.
 
-    This explanation depends only on the text of the id. So the message does not reveal whether a
+    The explanation depends only on the text of the id. So the message does not reveal whether a
     session exists.
     """
     given = request.path_params.get("session_id")
@@ -141,7 +142,7 @@ def _remember(services: Services, request: Request, key: ApiKey) -> None:
 
 
 def note(request: Request, found: ErrorResponse, status: int) -> None:
-    """Record that a request with a valid key was refused. A 5xx is not a refusal."""
+    """Record that a request with a valid API key was refused. A 5xx does not count as a refusal."""
     told = getattr(request.state, "refused", None)
     if told is not None and status < 500:
         told(found, status)

@@ -132,8 +132,7 @@ def _spoken(value: str) -> str:
 def _metadata_form(value: Any) -> Any:
     """Check the lengths of keys and values.
 
-    The lengths are checked here, because Pydantic's own errors would name the types that a value
-    can have.
+    Pydantic's own errors about the lengths would name the types that a value can have.
     """
     if not isinstance(value, dict):
         raise PydanticCustomError("metadata_type", "Metadata must be an object.")

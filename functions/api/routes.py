@@ -1,15 +1,16 @@
 """The routes of the merchant API. Each route parses, calls one flow, and renders.
 
-The key is always checked before the body, so that a caller without a key learns nothing about
+The API key is always checked before the body, so that a caller without a key learns nothing about
 errors in the body. The state of a session is computed for a time just before the session was read.
 Otherwise a session that was canceled just before its expiry could be shown as expired.
 
-This function also serves client documents, the public identities of merchants without a key file. A
-wallet provider reads the keys in a document at each signed request, and the payment waits until the
-provider has the keys. So the answers must be fast. Therefore this function serves the documents: it
-never waits for a wallet. Each process reads a merchant's record at most once a minute, and caches
-can keep an answer for a minute. Requests for the documents are not limited per client, because a
-provider sends the requests for all its customers from a few addresses.
+The Lambda function `api` also serves client documents. A client document is the public identity of
+a merchant without a key file, for whom this service signs requests to wallets. At each signed
+request, a wallet provider reads the keys at the document's address, and the payment waits until the
+provider has them. The answers must be fast, and `api` never waits for a wallet, so it serves the
+documents. Each process reads a merchant's record at most once a minute, and caches can keep an
+answer for a minute. Requests for the documents are not limited per client, because a provider sends
+the requests for all its customers from a few addresses.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ _JSON: Final = frozenset({"application/json", "application/*", "*/*"})
 
 
 async def client_services() -> Services:
-    """Return the services of this process, whose merchants' records can be a minute old."""
+    """Return the services of this process. The merchants' records in them can be a minute old."""
     return wiring.client_services()
 
 

@@ -41,9 +41,9 @@ from dashboard import (
 from dashboard.dependencies import PREFIX, visit
 from dashboard.rendering import render_problem
 
-# The policy allows only requests to this origin, and this response's own inline style and script.
-# In addition, a frame can show a preview of the customers' page, and the poster of a payment link
-# can load the picture of its item.
+# The policy allows only requests to this origin, and the inline style and script that a response
+# itself contains. In addition, a frame can show a preview of the customers' page, and the poster of
+# a payment link can load the picture of the item for sale.
 POLICY: Final = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
     "img-src 'self' data:{pictures}; connect-src 'self'; frame-src 'self'; form-action 'self'; "
@@ -72,8 +72,8 @@ ROUTERS: Final = (
     reports.statements,
     reports.exports,
 )
-# The declared rights and effects of all routes (routing.py), by method and path. docs/tables.py
-# prints them.
+# For each route, by method and path: its `Door`, which declares the right that the route needs and
+# what the route changes (routing.py). docs/tables.py prints them.
 DOORS: Final[dict[tuple[str, str], Door[Right]]] = {
     place: door for router in ROUTERS for place, door in router.doors.items()
 }

@@ -39,6 +39,6 @@ def _page(entry: AuditEntry) -> str | None:
 
 
 def _by(entry: AuditEntry) -> str:
-    """Return the actor's name at that time, with a key's last four digits or a member's id."""
+    """Return the actor's name when it acted, with a key's last four digits or a member's id."""
     mark = entry.actor_id if entry.key_last_four is None else f"…{entry.key_last_four}"
     return f"{entry.actor_name} ({mark})"

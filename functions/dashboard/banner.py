@@ -23,7 +23,7 @@ _PAGES: Final = {
 }
 _NAME_MAX: Final = 60  # characters of an order number or an address, so that a line is short
 
-SHOWN: Final = 3  # cases that a banner lists when unfolded; each payment among them costs a read
+SHOWN: Final = 3  # cases that an unfolded banner lists at most; each payment among them is read
 
 Read = Callable[[str], Session | None]
 
@@ -32,8 +32,8 @@ Read = Callable[[str], Session | None]
 class Banner:
     """The banner: the number of cases that need a person. Unfolded, it also lists the first cases.
 
-    Each of the `things` is a case: a sentence, the text of its link, and the path of the page that
-    the link opens. `payments` is the number of payments in the list "Needs you".
+    Each of the `things` is a case: a sentence, the text of a link, and the path of the page that
+    the link opens. `payments` is how many of the cases are payments (the list "Needs you").
     """
 
     count: int
@@ -62,8 +62,8 @@ def _banner_item(need: ActionItem, read: Read) -> tuple[str, str, str]:
 def named(need: ActionItem, read: Read) -> str:
     """Return the name by which the pages refer to the case.
 
-    The name of a payment contains its sum, its order number, if any, and the amount that has
-    arrived, if this is only a part.
+    The name of a payment contains the sum, the order number, if any, and, if only a part has
+    arrived, the amount of this part.
     """
     name = need.name if len(need.name) <= _NAME_MAX else f"{need.name[:_NAME_MAX]}…"
     name = f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"

@@ -97,7 +97,7 @@ async def end(request: Form) -> Response:
 
 
 def _margin(request: PageRequest) -> Margin:
-    """Return how much more than its amount a refund paid from the budget can cost.
+    """Return the typed margin: how much a refund from the budget can cost beyond its own amount.
 
     Raises ParameterInvalid.
     """
@@ -120,8 +120,8 @@ def _shown(mandate: Mandate, now: datetime) -> dict[str, Any]:
     """Return this month's budget for the page: `amount`, `spent`, `left`, and `share` (% spent).
 
     `approval` is the wallet's page on which the merchant approves the amount `asked`. `margin` is
-    how much more than its amount a refund paid from the budget can cost. `percent` and `plus` are
-    the two parts of the margin as the form shows them.
+    how much a refund from the budget can cost beyond its own amount. `percent` and `plus` are the
+    two parts of the margin as the form shows them.
     """
     status, badge, told = texts.BUDGET[mandate.status]
     terms, asked = mandate.terms, mandate.asked

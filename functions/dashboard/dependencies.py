@@ -4,12 +4,12 @@ They give a route its request, with the services, the browser's visit, the signe
 or API key) and the verified form. Tests replace the services with `app.dependency_overrides`. A
 form is accepted only if its Origin is ours and its token matches the browser's cookie.
 
-A route has only one dependency, which calls the others as functions, because FastAPI inspects each
-dependency of each route while a Lambda function starts.
+FastAPI inspects each dependency of each route while a Lambda function starts. So a route has only
+one dependency, which calls the others as functions.
 
-Forms with a file (multipart/form-data, RFC 7578) are parsed by code in this module, which keeps
-every byte of a part and takes time linear in the form's length. The standard library's mail parser
-would follow nested parts to any depth.
+Forms with a file (multipart/form-data, RFC 7578) are parsed by code in this module. It keeps every
+byte of a part, and takes time linear in the form's length. The standard library's mail parser would
+follow nested parts to any depth.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class BrowserSession:
     """A browser, before the sign-in is checked.
 
     `home` is the path of the dashboard. `token` comes from the browser's cookie. If `fresh` is
-    true, the browser had no cookie with a token, and the response sets it. `form_name` is new in
-    each request, so that each form on a page acts only once (`PageRequest.once`).
+    true, the browser had no such cookie, and the response sets one. `form_name` is new in each
+    request, so that each form on a page acts only once (`PageRequest.once`).
     """
 
     home: str
@@ -111,7 +111,7 @@ Injected = Annotated[DashboardServices, Depends(services)]
 
 
 async def visit(injected: Injected, request: Request) -> BrowserSession:
-    """Return the visit, and store it with the request. Pages send its cookie and its form token.
+    """Return the visit, and store it in the request, so that the page can send cookie and token.
 
     Every route of the dashboard depends on this function (`app.py`).
 
@@ -134,8 +134,8 @@ async def visit(injected: Injected, request: Request) -> BrowserSession:
 def signed_in(injected: DashboardServices, request: Request) -> SignedIn:
     """Return the browser's sign-in, and store its actor and merchant for the navigation bar.
 
-    Raise ApiKeyMissing, ApiKeyInvalid, or, if the actor lacks the right that the route needs,
-    PermissionMissing. Every route that needs a sign-in depends on this function.
+    Raise ApiKeyMissing, ApiKeyInvalid, and PermissionMissing if the actor lacks the right that the
+    route needs. Every route that needs a sign-in depends on this function.
     """
     visited: BrowserSession = request.state.visit
     found = sign_in.signed_in(injected, None if visited.fresh else visited.token)
@@ -163,7 +163,7 @@ def _require_right(request: Request, actor: Actor) -> None:
 
 
 def lacks_scope(actor: Actor) -> bool:
-    """Return whether the actor is a key with an owner's rights except the scope `refund`."""
+    """Return whether the actor is a key with the rights of an owner, but without scope `refund`."""
     return Right.OWN in RIGHTS[actor.role] and not actor.moves_money
 
 
@@ -177,7 +177,7 @@ def _provider(injected: DashboardServices, merchant: Merchant) -> str:
 class Done(Generic[T]):
     """The `place` (path) to show after a form, and the result of the form.
 
-    The result `made` is None if an earlier request with the same form has made it.
+    `made` is the result, or None if an earlier request with the same form has made the result.
     """
 
     place: str
@@ -209,7 +209,7 @@ class OpenRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest(OpenRequest):
-    """A request from `key`, a signed-in key or member that has the right the route needs."""
+    """A request from a signed-in API key or member (`key`) with the right that the route needs."""
 
     signed_in: SignedIn
 
@@ -275,9 +275,9 @@ Page = Annotated[PageRequest, Depends(page_request)]
 
 
 async def posted_fields(request: OpenRequest) -> dict[str, str]:
-    """Return the fields of a form whose token is still to be verified.
+    """Return the fields of a form. The caller still has to verify the form's token.
 
-    Store the form's name with the request, for `PageRequest.once`. Raise ParameterInvalid,
+    Store the form's name in the request, for `PageRequest.once`. Raise ParameterInvalid,
     ContentTypeInvalid, BodyTooLarge.
     """
     _require(request.http, request.services, FORM)

@@ -51,7 +51,7 @@ def _midnight(typed: str) -> datetime:
 
 
 def _seconds(typed: str) -> timedelta:
-    """Return the chosen time for which the replaced key stays valid. Raise ValueError."""
+    """Return the chosen time for which the old key stays valid. Raise ValueError."""
     if typed not in OVERLAPS:
         raise ValueError(typed)
     return timedelta(seconds=int(typed))

@@ -29,7 +29,7 @@ router = PageRouter(prefix="/keys", section=("/keys", "API keys"))
 
 
 class KeyForm(Fields):
-    """A new key. `ends` is its last day. No `scopes` means all scopes that its creator can give."""
+    """A new key. `ends` is the key's last day. No `scopes` means all that the creator can give."""
 
     name: str
     scopes: Annotated[
@@ -129,7 +129,7 @@ async def revoke(request: Form, key_id: str) -> Response:
 
 @router.page("/{key_id}/refused", Door(Right.READ, "a key's refused requests"))
 async def refused_requests(request: Page, key_id: str) -> Response:
-    """List the last requests of a key that were refused, newest first."""
+    """List the newest refused requests of a key, newest first."""
     found, log = api_keys.failed_requests_of(request.services, request.key, key_id)
     return page(
         request.http,

@@ -75,7 +75,7 @@ class LinkForm(Fields):
 
 
 class StockForm(Fields):
-    """The new number of items `left`, and the number of items that the page showed (`read`)."""
+    """The new number of items left (`left`), and the number that the page showed (`read`)."""
 
     read: str
     left: str
@@ -223,7 +223,7 @@ def _sum(key: Actor, link: PaymentLink, value: int) -> str:
 
 
 def _field(asked: Detail | Place) -> str:
-    """Return the name of the form's field that says whether `asked` is requested."""
+    """Return the name of the form's field about whether to ask for the detail `asked`."""
     return f"ask_{asked.value}"
 
 

@@ -135,7 +135,7 @@ async def confirm(request: Form, member: Addressee, token: str) -> Response:
 def _shown(
     services: DashboardServices, member: Member, typed: dict[str, str] | None
 ) -> dict[str, Any]:
-    """Return the choice, stored or typed. Its item `asked` is an address not yet confirmed."""
+    """Return the choice, stored or typed. `asked` in it is an address that is not confirmed yet."""
     stored = notices.of(services, member)
     waits = stored is not None and stored.waits_at(services.clock.now())
     asked = stored.asked if stored and waits else None

@@ -42,7 +42,7 @@ Figure = tuple[str, str, str]  # the name, the value, and the comparison with th
 
 
 class Period(StrEnum):
-    """A period of days. The overview compares it with the period of the same length before."""
+    """A period of days. The overview compares it with the period before it, of the same length."""
 
     TODAY = "today"
     YESTERDAY = "yesterday"
@@ -76,10 +76,10 @@ _PERIODS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FunnelStep:
-    """A step of the conversion.
+    """A step of the conversion, on the way to a payment.
 
-    `share` is the percentage of sessions that reached this step, and `before` the same percentage
-    for the period before, both as text.
+    `share` is the percentage of sessions that reached this step, as text. `before` is the same
+    percentage for the period before.
     """
 
     name: str
@@ -173,7 +173,7 @@ def _refunded(
     """Return the figure for refunds: their sum and cost, computed as in the statement.
 
     A refund belongs to the day on which it ended. The stored daily sums do not include refunds, so
-    the refund records themselves are read. If there are too many to read, the text states this.
+    the refund records themselves are read. If there are too many to read, the text says so.
     """
     first, last = these[0].day, these[-1].day
     begin, until = datetime.combine(first, time(), UTC), services.clock.now() + READ_FOR
@@ -301,14 +301,14 @@ def _providers(tally: DayTotals, reason: str) -> str:
 
 
 LINES: Final = 4  # lines of the grid above zero
-STEPS: Final = (1, 2, 5)  # steps of the axis, each times a power of ten
+STEPS: Final = (1, 2, 5)  # the distance of two lines is one of these, times a power of ten
 LABELS_MAX: Final = 8  # labels under the bars
 PLACE: Final = 10  # units of width of a bar's slot; the bar fills the middle six
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """An hour or a day. x, width, middle, y and height are percentages of the chart.
+    """The bar of an hour or a day. x, width, middle, y and height are percentages of the chart.
 
     `label` is the text under the bar, or "". `running` means that the hour or day has not ended.
     """
@@ -334,12 +334,14 @@ def chart(
 ) -> dict[str, Any] | None:
     """Return a chart that compares `values` with those `before`, in minor units; None if all are 0.
 
-    `labels` are short forms of `names`. `running` is the bar whose hour or day has not ended.
+    `labels` are short forms of `names`. `running` is the number of the bar whose hour or day has
+    not ended.
 
-    In the result, `scale` has the values of the grid's lines from the top, and `grid` the lines'
-    positions. `line` has the pieces of the line for the period before, as x1, y1, x2 and y2 in
-    percentages. `top` is the highest bar, its value, and the SVG text anchor that keeps the value
-    inside the chart. Each of the `rows` has a name, the sum, and the sum in the period before.
+    In the result, `scale` has the values at the lines of the grid, from the top, and `grid` the
+    positions of these lines. `line` has the pieces of the curve for the period before, as x1, y1,
+    x2 and y2 in percentages. `top` is the highest bar, its value, and the SVG text anchor that
+    keeps the value inside the chart. Each of the `rows` has a name, the sum, and the sum in the
+    period before.
     """
     most = max(values)
     step = _step(max(most, *before))
@@ -376,7 +378,7 @@ def chart(
 
 
 def _line(values: Sequence[int], top: int) -> tuple[tuple[str, str, str, str], ...]:
-    """Return a line through the middles of the bars' slots, or none if all values are zero."""
+    """Return the curve through the middles of the bars' slots, or nothing if all values are 0."""
     points = [
         (_middle(place, len(values)), _exact_percent(top - value, top))
         for place, value in enumerate(values)
@@ -386,7 +388,7 @@ def _line(values: Sequence[int], top: int) -> tuple[tuple[str, str, str, str], .
 
 
 def _step(most: int) -> int:
-    """Return the smallest round step with which LINES steps reach `most`."""
+    """Return the distance of two lines: the smallest round number of which LINES reach `most`."""
     power = 1 if most else 0
     while True:
         for step in STEPS:

@@ -1,9 +1,9 @@
 """The page for the people of a shop.
 
-The page lists members with their roles, and open invitations. It has a setting for whether API keys
-can be used to sign in. Only the response to the request that creates an invitation contains the
-invitation's link. The link opens a page on which the invited person creates a passkey and becomes a
-member.
+The page lists members with their roles, and invitations that nobody has accepted yet. It has a
+setting for whether API keys can be used to sign in. Only the response to the request that creates
+an invitation contains the invitation's link. The link opens a page on which the invited person
+creates a passkey and becomes a member.
 """
 
 from __future__ import annotations

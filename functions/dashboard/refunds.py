@@ -1,8 +1,9 @@
 """The pages on which to request a refund, see its price, approve it in the wallet, or cancel it.
 
 If the customer's wallet cannot accept a refund, the shop can send the customer a link to a page
-that asks for another wallet. The first part of this module has the texts about refunds. The page of
-the transaction also uses these texts.
+that asks for another wallet. A refund can also be paid from the refund budget, an amount a month
+that the merchant has approved in advance. The first part of this module has the texts about
+refunds, which the page of the transaction also uses.
 """
 
 from __future__ import annotations
@@ -229,7 +230,7 @@ router = PageRouter()
 
 
 class RefundForm(Fields):
-    """A refund. Without an amount, all that is left is refunded. `how` is "now" for the budget."""
+    """A refund. No amount means all that is left. `how` is "now" if the budget is to pay it."""
 
     amount: Text
     mode: Annotated[AmountMode | None, OR_NONE, message("Choose one of the form's values.")]
@@ -298,8 +299,8 @@ async def request_refund(request: Form, session_id: str) -> Response:
         from checkout.flows.refund import budget
 
         refund = budget.pay_now(request.services.paying(), refund)
-    # If the price is above the budget's margin, the page already shows the price and asks the
-    # merchant to confirm it. So no new price is requested.
+    # If the price is above the most that the budget pays without a person, the page shows the price
+    # and asks the merchant to confirm it. So no new price is requested.
     if refund.approval_waits and refund.problem is not RefundProblem.TOO_DEAR:
         return _prepared(request, refund.id)
     return see(request.visit, done.place)
@@ -398,7 +399,7 @@ async def callback(request: Page, refund_id: str) -> Response:
 
 
 def _requested(request: PageRequest, asked: NewRefund) -> Done[Refund]:
-    """Request a refund or store a note of one, only once for each form."""
+    """Request a refund, or store a note of a refund by other means, only once for each form."""
 
     def act(reserve: Reserve[Refund] | None) -> Refund:
         refund = refunds.create(request.services, request.key, asked, reserve)
@@ -415,7 +416,7 @@ def _prepared(request: PageRequest, refund_id: str) -> Response:
     try:
         approve.prepare(request.services.paying(), request.key, refund_id)
     except CheckoutError as error:
-        # The refund is already stored, so its own page shows the problem, not the form again.
+        # The refund is already stored. So the problem is shown on its page, not on the form's.
         status = 403 if isinstance(error, PermissionMissing) else 200
         return _page(request, refund_id, alert=error.message, status=status)
     return see(request.visit, f"/refunds/{refund_id}")
@@ -447,8 +448,8 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> dict[str,
     awaited. `budget` is the amount that would be left of this month's budget after the refund, if
     the budget can pay the refund's price. `claim` is the last day of a link with which the customer
     can name another wallet, if such a link can be created. `held` is the day on which the refund
-    was held after a restore. `mine` is true if the person who looks at the page can change the
-    refund.
+    was held, that is, made to wait for a person because the tables were restored. `mine` is true if
+    the person who looks at the page can change the refund.
     """
     now = services.clock.now()
     ready = refund.approve_until is not None and now < refund.approve_until

@@ -1,7 +1,7 @@
 """Render pages from templates, and errors as pages.
 
 All text is escaped, and no attribute contains script or style. Templates receive stored records,
-and texts and sums about them. The grants and tokens in a record are encrypted.
+with texts and sums about them. The grants and tokens in a record are encrypted.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ def page(
     headers: dict[str, str] | None = None,
     **values: Any,
 ) -> Response:
-    """Render `template`. `section` is the path of the page's entry in the navigation bar.
+    """Render `template` with these values.
 
-    By default the page has the banner of the cases that need a person. A page that shows these
-    cases itself gives its own `needs`, or None.
+    The value `section` is the path of the page's entry in the navigation bar. By default the page
+    has the banner of the cases that need a person. A page that shows these cases itself gives its
+    own value for `needs`, or None.
     """
     visit: BrowserSession | None = getattr(request.state, "visit", None)
     key: Actor | None = getattr(request.state, "key", None)
@@ -110,7 +111,7 @@ def _strip(request: Request) -> Banner | None:
 
 
 def session_of(request: Request, session_id: str) -> Session | None:
-    """Return a session that needs a person; None if it cannot be read now."""
+    """Return a session that needs a person, or None if the session cannot be read now."""
     try:
         found: Session | None = request.state.services.sessions.get(session_id)
     except CheckoutError:
@@ -136,8 +137,8 @@ def safe_next(path: str) -> str:
 def show_again(error: CheckoutError, show: Callable[..., Response], **given: Any) -> Response:
     """Return the page of a rejected form: `show(**given)` with the reason in `alert`.
 
-    If there were too many requests, the response has Retry-After, in seconds. Raise `error` itself
-    if the service has failed, or if the page cannot be rendered either.
+    If there were too many requests, the response has Retry-After, in seconds. Instead of the page,
+    raise `error` itself if the service has failed or the page cannot be rendered.
     """
     status = status_of(error)
     if status >= 500:
@@ -169,13 +170,13 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
 
 
 def _relative_home(request: Request) -> str | None:
-    """Return the dashboard's path relative to `request`, for errors that occur without a visit."""
+    """Return the dashboard's path relative to `request`, if an error came before the visit."""
     _, found, rest = request.url.path.partition(PREFIX)
     return "../" * rest.count("/") + PREFIX[1:] if found else None
 
 
 def _room(request: Request) -> str:
-    """Return the path of a form's page: the nearest page at or above the form's address."""
+    """Return the path of the page with this form: the nearest page at or above the form's path."""
     path = request.scope["path"].partition(PREFIX)[2]
     while path:
         scope = {**request.scope, "method": "GET", "path": PREFIX + path}
@@ -186,7 +187,7 @@ def _room(request: Request) -> str:
 
 
 def _requested(request: Request) -> str:
-    """Return the requested path, or "" for a form, because a form is not repeated after sign-in."""
+    """Return the requested path, or "" for a form, which is not sent again after the sign-in."""
     if request.method != "GET":
         return ""
     path = request.url.path.partition(PREFIX)[2]

@@ -1,12 +1,12 @@
 """The statement, with the money received and refunded on each day, and the export.
 
-The export is a page with links to its parts. Each part consists of four CSV files.
+The export is a page with links to its parts. Each part consists of four CSV files. The first file
+has a row for each session, and the second for each line item. The third has a row for each payment
+attempt, and the fourth for each sum that was received or sent back. Amounts are given both in minor
+units, as in the API, and as decimals.
 
-The first file has a row for each session, and the second for each line item. The third has a row
-for each payment attempt, and the fourth for each sum that was received or sent back. Amounts are
-given both in minor units, as in the API, and as decimals. Text that a spreadsheet would run as a
-formula is prefixed with an apostrophe. An Amount is not prefixed, because its text is always a
-number, even if it begins with a minus.
+A text that a spreadsheet would run as a formula is prefixed with an apostrophe. Exception: an
+Amount is not prefixed, because its text is always a number, even if it begins with a minus.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ async def statement_file(request: Page, days: Chosen) -> Response:
 
 
 def _row(name: str, days: tuple[StatementDay, ...], key: Actor) -> dict[str, Any]:
-    """Return the row of a day or of all days. On phones, days without `moved` are folded."""
+    """Return the row of a day or of all days. On phones, rows without `moved` are folded."""
     paid, refunded = sum(each.paid for each in days), sum(each.refunded for each in days)
     nothing = Amount(0, key.asset_code, key.asset_scale)
     return {
@@ -158,8 +158,8 @@ def _statement_line(each: StatementDay, key: Actor) -> tuple[str | int | Amount,
 
 
 exports = PageRouter(prefix="/export")
-# Bytes of JSON. Above this size, no further session is added. Lambda allows 6 MB, so the session
-# that exceeds this size still fits.
+# Bytes of JSON. Once the file exceeds this size, no further session is added. Lambda allows 6 MB,
+# so the file still fits with the session that has exceeded this size.
 ANSWER_MAX: Final = 4_000_000
 _WITH_REFUNDS: Final = ("transactions", "accounting")
 _FORMULA: Final = ("=", "+", "-", "@")
@@ -171,7 +171,7 @@ Refunds = Mapping[str, Refund]  # the refunds of the part's sessions, by refund 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The records from which rows are made, in addition to the session."""
+    """The records from which the rows of a session are made, in addition to the session itself."""
 
     now: datetime
     opened: Opened
@@ -255,7 +255,7 @@ def _transactions(session: Session, source: Source) -> Iterable[Row]:
 
 
 def _ended(session: Session, source: Source) -> list[Refund]:
-    """Return the session's ended refunds that sent money, and notes of refunds by other means."""
+    """Return the ended refunds of the session that sent money, and notes of other refunds."""
     found = (source.refunds.get(each.id) for each in session.refunds or ())
     return [each for each in found if each and each.ended_at and (each.sent or each.noted)]
 
@@ -285,9 +285,9 @@ def _items(session: Session, source: Source) -> Iterable[Row]:
 
 
 def _attempts(session: Session, source: Source) -> Iterable[Row]:
-    """Yield the attempts with the same fields as in the API.
+    """Yield a row for each attempt, with the same fields as in the API.
 
-    Each part of an object or a list has its own column.
+    Each part of an object or a list has a column of its own.
     """
     for attempt in public_attempts(session):
         debit, error = attempt["customer_debit"], attempt["error"]
@@ -310,7 +310,7 @@ def _attempts(session: Session, source: Source) -> Iterable[Row]:
 def _accounting(session: Session, source: Source) -> Iterable[Row]:
     """Yield the money received for the session, then each refund that sent money.
 
-    A note that the customer was paid back by other means has a separate line and column.
+    A note that the customer was paid back by other means has a row and a column of its own.
     """
     about = (session.id, order_number(session) or "", session.client_reference_id or "")
     currency = session.currency
@@ -448,8 +448,9 @@ def lines(rows: Iterable[Row]) -> str:
 def _safe(value: str | int | Amount) -> str | int:
     """Return an Amount in digits, and a text in a form that spreadsheets do not run as a formula.
 
-    Some spreadsheets ignore blanks and invisible characters before a formula. Some accept the
-    full-width forms of the signs with which formulas begin. So such texts are changed, too.
+    Some spreadsheets ignore blanks and invisible characters before a formula. Some also accept
+    full-width forms of the signs with which formulas begin. So texts of these kinds are changed,
+    too.
     """
     if isinstance(value, Amount):
         return value.decimal()

@@ -1,8 +1,8 @@
 """Declare the routes of the dashboard: their rights, their effects, and their error pages.
 
-A declaration is a `Door` (domain/merchant/doors.py). docs/tables.py prints the declarations into
-docs/security.md. `dependencies.signed_in` checks that the actor (member or API key) has the right,
-and the flows check the actor's limits.
+The declaration of a route is a `Door` (domain/merchant/doors.py): the right that it needs, and its
+effects. docs/tables.py prints all declarations into docs/security.md. `dependencies.signed_in`
+checks that the actor (member or API key) has the right, and the flows check the actor's limits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Right
 from dashboard.rendering import show_again
 
-OPEN: Final = None  # in place of a door: the route needs no sign-in
+OPEN: Final = None  # in place of a `Door`: the route needs no sign-in
 
 Route = Callable[..., Awaitable[Response]]
 
@@ -42,9 +42,9 @@ class NamesFirst(APIRoute):
 
 
 class PageRouter(APIRouter):
-    """The routes of a module. `doors` has the routes' declarations, by method and path.
+    """The routes of a module. `doors` has the declaration of each route, by method and path.
 
-    `section` is the module's entry in the navigation: its path under /dashboard, and its title.
+    `section` is the module's entry in the navigation: a path under /dashboard, and a title.
     """
 
     def __init__(self, *, prefix: str = "", section: tuple[str, str] | None = None) -> None:

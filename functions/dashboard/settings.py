@@ -83,7 +83,7 @@ async def settings_page(request: Page) -> Response:
 async def save_settings(request: FormWithFile) -> Response:
     """Save all settings in the form, or none. Settings that are not in the form do not change.
 
-    The logo is written last, in a separate write, so the logo is checked before the first write.
+    The logo is written last, in a separate write. So the logo is checked before the first write.
     """
     services, key, logo = request.services, request.key, request.file
     if logo:
@@ -108,7 +108,7 @@ async def logo(request: Page) -> Response:
 async def preview(request: Page) -> Response:
     """Return the customers' page with the settings in the query string.
 
-    The code of functions/pay renders the page, with a sample purchase. The page's form does
+    The code of functions/pay renders the page, with a sample purchase. The form on the page does
     nothing, and the page has no script. functions/pay is imported only here: previews are rare.
     """
     from pay import render
@@ -161,7 +161,7 @@ def _typed(form: dict[str, str]) -> dict[str, str]:
 
 
 def _rows(form: dict[str, str]) -> dict[int, list[str]]:
-    """Return the fields of each provider in a form, by its number. Line breaks become blanks."""
+    """Return the fields of each provider in a form, by provider. Line breaks become blanks."""
     return {
         number: [" ".join(form.get(f"provider_{number}_{name}", "").split()) for name in _FIELDS]
         for number in range(1, PROVIDERS_MAX + 2)

@@ -69,7 +69,7 @@ async def sign_in_form(request: OpenPage) -> Response:
 
 @router.form("/sign-in", OPEN)
 async def sign_in_with_key(request: OpenPage) -> Response:
-    """Sign in with an API key. After an error, show the sign-in form, whichever page was used."""
+    """Sign in with an API key. After an error, show the sign-in page, wherever the form was."""
     try:
         request = replace(request, form=await posted_fields(request))
         verify_token(request.visit, request.form)
@@ -226,7 +226,7 @@ async def finish(request: OpenForm) -> Response:
     "/wallet/confirm", Door(Right.MANAGE, "asks the shop's wallet for a proof"), again=_wallet
 )
 async def confirm(request: Form) -> Response:
-    """Request the approval that proves the wallet's owner, and redirect to the wallet."""
+    """Request the approval that proves who owns the wallet, and redirect to the wallet."""
     from checkout.flows.people import ownership
 
     asked = ownership.begin(

@@ -219,8 +219,8 @@ ENDED_BY: Final[Mapping[EndedBy, str]] = {
     EndedBy.EXPIRY: "the session's expiry",
     EndedBy.OUTSIDE_PAYMENT: "money that came from outside of the checkout page",
 }
-# The overview's reasons why sessions with a wallet were not paid, by the problem or the outcome of
-# the last attempt. A later release may have stored other reasons.
+# The overview shows why sessions with a wallet were not paid. The text of each reason, by the
+# problem or the outcome of the session's last attempt. A later release may have stored others.
 REASON: Final[Mapping[str, str]] = {
     Problem.WALLET_UNREACHABLE: "The wallet provider did not answer",
     Problem.WALLET_INVALID: "No wallet at the address",
@@ -255,7 +255,8 @@ CONCERN: Final[Mapping[Concern, str]] = {
     Concern.ATTENTION: "Needs attention",
     Concern.PAYMENT: "A wallet was given",
 }
-# The lists that are opened most often, by the value of the filter. The first is the default.
+# The lists of transactions that are opened most often, by the filter's value. The first is the
+# default.
 EVERYTHING: Final = "all"
 TABS: Final = (
     (Concern.PAYMENT.value, "Payments"),
@@ -346,7 +347,7 @@ ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
         "or deliver the goods. This service does neither automatically.",
     ),
 }
-# The kinds of cases that need a person, as the page of the notices lists them.
+# The kinds of cases that need a person, as the page for notices by e-mail lists them.
 TOPIC: Final[dict[Topic, str]] = {
     Topic.PAYMENTS: "Payments: a part, too much, too late, no clear answer, or a withdrawal",
     Topic.WALLET: "Your wallet: a provider refuses its key",
@@ -424,13 +425,13 @@ NEED_NOW: Final[dict[Case, tuple[str, str]]] = {
     Case.BUDGET_OVER: ("Your refund budget is over", "approve it again"),
     Case.KEY_ENDS: ("The API key {} ends soon", "replace it"),
 }
-# A completed session that has received more than was asked for.
+# The text for a completed session that has received more than was asked for.
 OVERPAID: Final = (
     "More money has arrived than was asked for: {received} of {asked}.",
     "The session is paid, so deliver the goods. Send the rest back, from your wallet to your "
     "customer's, as you agree with them. Nothing is sent back automatically.",
 )
-# The text for the flag UNDECIDED after the session has ended.
+# The text for the flag UNDECIDED on a session that has already ended.
 UNACCOUNTED: Final = (
     "Your wallet provider has given no clear answer for a week.",
     "So it is not certain how much money this ended session has received. Look up the incoming "

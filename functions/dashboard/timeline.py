@@ -22,7 +22,7 @@ from dashboard.view import readable, short
 
 _AT_ONCE: Final = timedelta(seconds=1)  # shorter times are not shown
 _CREATED: Final = "created"  # the name of the first entry of a history
-# These events end an attempt from outside, so their steps belong to the session, not the attempt.
+# These events end an attempt from outside. Their steps belong to the session, not to the attempt.
 _OF_THE_SESSION: Final = frozenset[str](
     {
         Event.MONEY_FOUND,
@@ -80,8 +80,8 @@ class AttemptGroup:
 class Timeline:
     """The groups of steps, oldest first.
 
-    `older` is the number of attempts that are no longer stored, `newest` the number of the last
-    attempt.
+    `older` is how many attempts are no longer stored. `newest` is the number of the newest attempt,
+    counted from the first.
     """
 
     chapters: tuple[AttemptGroup, ...]
@@ -183,7 +183,7 @@ def _facts(attempt: PaymentAttempt, session: Session) -> Iterator[tuple[str, str
 
 
 def _only_reported(attempt: PaymentAttempt) -> bool:
-    """Return whether the customer's browser is the only source for how the attempt ended."""
+    """Return whether only the customer's browser has reported how the attempt ended."""
     if attempt.outcome is None:
         return attempt.reported is not None and attempt.approved_at is None
     return attempt.reported is attempt.outcome and attempt.ended_by is EndedBy.CUSTOMER
@@ -201,8 +201,8 @@ def _step(
 ) -> TimelineStep:
     """Return a history entry as a step.
 
-    The text for an unknown event, which a later release has stored, is the event's name.
-    `described` has the texts of the group's earlier steps.
+    If a later release has stored an event that is unknown here, the text is the event's name.
+    `described` has the texts of the earlier steps in the same group.
     """
     text, resource, detail = texts.STEP.get(entry.event, entry.event), None, _detail(entry)
     if attempt is not None:
@@ -220,7 +220,7 @@ def _step(
 def _stored(
     entry: HistoryEntry, attempt: PaymentAttempt, text: str, described: set[str]
 ) -> tuple[str, str | None]:
-    """Return the text and URL of the stored resource: the incoming payment, and then the quote."""
+    """Return the text and URL of a stored resource: first the incoming payment, then the quote."""
     assert attempt.resolved_at is not None
     if entry.at == attempt.resolved_at and texts.INCOMING not in described:
         return texts.INCOMING, attempt.incoming_payment

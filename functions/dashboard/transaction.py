@@ -55,7 +55,7 @@ from dashboard.webhooks import elsewhere
 from open_payments.models import Quote
 
 router = PageRouter(prefix="/transactions/{session_id}")
-_WRITTEN_WITHIN: Final = timedelta(minutes=10)  # longest delay of an expiry's event (expiries.py)
+_WRITTEN_WITHIN: Final = timedelta(minutes=10)  # after an expiry, until its event (expiries.py)
 
 
 class NoteForm(Fields):
@@ -117,8 +117,8 @@ def transaction_page(
 def _others(request: PageRequest, session: Session, *, beside: bool) -> dict[str, Any]:
     """Return the banner of the other cases that need a person.
 
-    The case of this session is shown by the page itself. The page has one alert at most. So if
-    there is another alert (`beside`), only the number of other cases is shown, not the banner.
+    The page itself shows the case of this session. The page has one alert at most. So if the page
+    already has an alert (`beside`), only the number of other cases is shown, not the banner.
     """
     needed = strip(request.http)
     found = [each for each in needed.found if each.target != session.id] if needed else []
@@ -220,8 +220,8 @@ def _end(
 ) -> Response:
     """End a session, and log its end.
 
-    If the session's incoming payment must be closed first, this function only begins to close the
-    incoming payment, and logs that the closing has begun.
+    If the session's incoming payment must be closed before, this function only begins to close it,
+    and logs that the closing has begun.
     """
     services, key = request.services, request.key
     before = lookup.get(services, key, session_id)
@@ -237,9 +237,9 @@ def _end(
 
 
 def _note(session: Session, note: Note | None, typed: dict[str, str]) -> dict[str, Any]:
-    """Return the note for its form. A `typed` text takes precedence over the stored note.
+    """Return the note for the form: the `typed` text if there is one, otherwise the stored note.
 
-    `read` in the result is the version of the note that was read.
+    `read` in the result is the version of the stored note.
     """
     tags = note.tags if note else ()
     return {
@@ -256,10 +256,10 @@ def _note(session: Session, note: Note | None, typed: dict[str, str]) -> dict[st
 def _withdrawal(
     services: DashboardServices, session: Session
 ) -> tuple[Withdrawal, CustomerDetails, bool] | None:
-    """Return the customer's withdrawal, its statement, and whether the shop has to answer it.
+    """Return the customer's withdrawal, what it says, and whether the shop has to answer it.
 
-    Return None if there is no withdrawal. Nobody can withdraw from a session that was not paid. The
-    name and the e-mail address are None after they were erased.
+    It says the customer's name and e-mail address, which are None after they were erased. Return
+    None if there is no withdrawal; nobody can withdraw from a session that was not paid.
     """
     found = None
     if session.status is Status.COMPLETED:
@@ -274,7 +274,8 @@ def _withdrawal(
 def _given(services: DashboardServices, session: Session) -> CustomerDetails | None:
     """Return the details that the customer has given, or None.
 
-    The merchant's own record, which opens the details, is read only if the session has details.
+    The merchant's own record has the key that decrypts the details. It is read only if the session
+    has details.
     """
     if session.customer_details is None:
         return None
@@ -285,12 +286,13 @@ def _given(services: DashboardServices, session: Session) -> CustomerDetails | N
 def _shown(session: Session, *, now: datetime, base_url: str) -> dict[str, Any]:
     """Return what the pages show in addition to the fields of the session.
 
-    `sent` is the amount that the customer pays, or the reason why it is unknown; it is an amount if
-    `priced` is true. `rate` is the exchange rate. `received` is the amount that has arrived in the
-    merchant's wallet so far, and `difference` is how far this is from the price. With `can_close`,
-    the outcome of a payment is in doubt, and the merchant can have the incoming payment closed.
-    `incoming_payment` is set if no attempt shows it. `refundable` is the amount that can still be
-    refunded, or None if that is 0; `left` is the same amount for the form.
+    `sent` is the amount that the customer pays if `priced` is true, otherwise the reason why this
+    amount is unknown. `rate` is the exchange rate. `received` is the amount that has arrived in the
+    merchant's wallet so far, and `difference` is how far `received` is from the price. `can_close`
+    is true if the outcome of a payment is in doubt, and the merchant can have the incoming payment
+    closed. `incoming_payment` is set only if no attempt shows the incoming payment. `refundable` is
+    the amount that can still be refunded, or None if that is 0; `left` is the same amount for the
+    form.
     """
     status = session.status_at(now)
     endable = status in (Status.OPEN, Status.AWAITING_APPROVAL)
@@ -331,7 +333,8 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> dict[str, Any]:
 def _surplus(session: Session) -> tuple[str, str] | None:
     """Return the amount to send back with one click, for people and in plain digits, or None.
 
-    For an unpaid session this is all its money, for a paid session the excess over the price.
+    For an unpaid session, the amount is all money that has arrived; for a paid session, the excess
+    over the price.
     """
     owed = session.amount_total if session.status is Status.COMPLETED else 0
     value = session.refundable - owed
@@ -353,9 +356,10 @@ def _refunds(services: DashboardServices, session: Session) -> tuple[Refund, ...
 def _budget(
     services: DashboardServices, key: Actor, session: Session, now: datetime
 ) -> tuple[str, str] | None:
-    """Return what is left of the month's refund budget, and its margin above a refund's amount.
+    """Return what is left of the month's refund budget, and the budget's margin.
 
-    Return None if the budget cannot pay a refund of the session.
+    The margin is how much a refund can cost beyond its own amount. Return None if the budget cannot
+    pay a refund of the session.
     """
     if not session.refundable or session.outgoing_payment is None or session.customer is None:
         return None
@@ -367,7 +371,7 @@ def _budget(
 
 
 def _waiting(session: Session, status: Status) -> str:
-    """Return the text of the next step. If it is certain that no money can arrive, add that."""
+    """Return the text of the next step. If no money has arrived and none can, the text says so."""
     waiting = texts.WAITING[_stage(session, status)]
     nothing = session.unsold and session.wallet_given and not session.received
     return f"{waiting} {texts.NONE_ARRIVED}" if nothing else waiting
@@ -375,7 +379,7 @@ def _waiting(session: Session, status: Status) -> str:
 
 def _stage(session: Session, status: Status) -> str:
     if status is Status.OPEN and session.problem is Problem.PAYMENT_FAILED:
-        return "failed"  # written only by the fence, which has closed the incoming payment
+        return "failed"  # written only after the incoming payment was closed
     if session.partly_paid:
         return "partly_paid_for_good" if session.check_at is None else "partly_paid"
     if session.closing_at is not None and session.payment_in_flight:
@@ -438,7 +442,7 @@ def _received(session: Session) -> str | None:
 
 
 def _difference(session: Session) -> str | None:
-    """Return the difference of the received amount and the price; None if all or nothing came."""
+    """Return the difference of received amount and price, or None if all or nothing arrived."""
     missing = _missing(session)
     if not session.received or missing == 0:
         return None

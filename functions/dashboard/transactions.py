@@ -1,7 +1,7 @@
 """The list of transactions, and the filters that the export shares.
 
-If a filter cannot be parsed, the page shows an error beside the form and lists nothing. A list
-without this filter would show other transactions than the merchant asked for.
+If a filter cannot be parsed, the page shows an error beside the form and lists nothing. If the page
+ignored this filter, it would list transactions that the merchant did not ask for.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _EARLIEST, _LATEST = date(2000, 1, 1), date(2200, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters as typed and as a query. `wrong` has a sentence about each filter with an error."""
+    """The filters, as typed and as a query. `wrong` has a sentence for each filter in error."""
 
     typed: dict[str, str]
     text: str
@@ -202,7 +202,7 @@ async def transactions(request: Page, filters: Filtered) -> Response:
 
 
 def _around(key: Actor, query: ListQuery, found: SessionList) -> tuple[str | None, str | None]:
-    """Return the cursor of the page with older sessions and that with newer ones, if any."""
+    """Return the cursors of the pages with older and with newer sessions, each None without any."""
     if not found.sessions or query.cursor is None:
         return found.next_cursor, None
     first, last = (cursor_behind(key, each) for each in (found.sessions[0], found.sessions[-1]))
@@ -214,11 +214,11 @@ def _first_steps(
 ) -> dict[str, Any] | None:
     """Return which first steps of a new shop are done, or None if the shop needs no more steps.
 
-    A shop needs no more steps once it has made a sale and sells in one of two ways: by payment
-    links, with notices by e-mail, or by a server that creates sessions, with webhooks. In the
-    result, `done` has for each step whether it is done. `page` is a page on which the merchant can
-    pay. `confirm` is true if the merchant has not yet proven that the wallet is theirs. `notices`
-    is None if the visitor cannot get notices.
+    A shop needs no more steps once it has made a sale and has set up one of two ways to sell. One
+    is by payment links, with notices by e-mail. The other is by a server that creates sessions,
+    with webhooks. In the result, `done` has for each step whether it is done. `page` is a page on
+    which the merchant can pay. `confirm` is true if the merchant has not yet proven that the wallet
+    is theirs. `notices` is None if the visitor cannot get notices by e-mail.
     """
     merchant = services.known_merchants.get(key.merchant)
     if merchant is None or not merchant.endpoints:
@@ -260,7 +260,7 @@ def _first_steps(
 def _notices(services: DashboardServices, key: Actor, merchant: Merchant) -> dict[str, Any] | None:
     """Return whether the member gets notices, and the address that is not confirmed yet.
 
-    Return None if the visitor is no member, or if the operator sends no e-mail.
+    Return None if the visitor is not a member, or if the operator has set up no e-mail.
     """
     if services.mail is None or not isinstance(key, Member):
         return None

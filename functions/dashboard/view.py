@@ -59,7 +59,7 @@ class Delivered:
 
 
 def delivered(event: WebhookEvent) -> Delivered:
-    """Return the delivery of `event`. An event that no endpoint requested is not a failure."""
+    """Return the delivery of `event`. If no endpoint requested the event, this is not a failure."""
     pending, unwanted = event.ended_at is None, event.given_up is not None and not event.in_vain
     return Delivered(
         id=event.id,
@@ -73,7 +73,7 @@ def delivered(event: WebhookEvent) -> Delivered:
 
 
 def _look_of(event: WebhookEvent) -> str:
-    """Return the CSS class of the badge. A failed event that will be sent again has "warn"."""
+    """Return the CSS class of the badge, which is "warn" for a failed event that is sent again."""
     if event.status is EventStatus.PENDING:
         made = [each for each in event.deliveries if each.duration_ms is not None]
         return "warn" if made and not made[-1].succeeded else "processing"
@@ -97,8 +97,8 @@ def look_of(session: Session, now: datetime) -> str:
 def refunded_of(session: Session, refunds: Iterable[Refund]) -> str | None:
     """Return the text of how much of the session's money was sent back, or None for nothing.
 
-    The refunds are needed, because the sum in the session also includes refunds that are still
-    waiting.
+    The `refunds` are needed, because the sum of refunds in the session includes those that are
+    still waiting.
     """
     back = sum(each.amount if each.noted else each.sent for each in refunds)
     if not back:
@@ -108,7 +108,7 @@ def refunded_of(session: Session, refunds: Iterable[Refund]) -> str | None:
 
 
 def wallet_of(session: Session) -> str | None:
-    """Return the customer's wallet address, or a word for an address that was erased."""
+    """Return the customer's wallet address, or a word in its place if it was erased."""
     if session.erased:
         return ERASED
     return session.customer.id if session.customer else None

@@ -64,10 +64,10 @@ def _page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page of the `chosen` endpoint. Raise ResourceMissing if there is none.
+    """Return the page of the `chosen` endpoint. Raise ResourceMissing if this does not exist.
 
     `typed` has the fields of a form that is shown again, and `secret` is a new signing secret.
-    `failed` is the count of failed events before they are sent again, `resent` the count after.
+    `failed` is how many events would be sent again, and `resent` is how many were sent again.
     """
     services, key, http = request.services, request.key, request.http
     merchant = merchants.get(services.merchants, key.merchant)
@@ -114,7 +114,7 @@ def _page(
 
 
 def _again(request: PageRequest, **shown: Any) -> Response:
-    """Return the page of the endpoint in the form, with the form as typed."""
+    """Return the page of the endpoint that the form is about, with the form as typed."""
     return _page(request, chosen=_which(request), typed=request.form, **shown)
 
 
@@ -279,7 +279,7 @@ def _endpoint_of(merchant: Merchant, chosen: str | None) -> Endpoint | None:
 def _choices(
     services: DashboardServices, key: Actor, merchant: Merchant
 ) -> list[tuple[Endpoint, Attempt | None, datetime | None]]:
-    """Return the endpoints, each with its last attempt and the time since which attempts fail."""
+    """Return the endpoints, each with its newest attempt and since when all attempts failed."""
     found = [(each, health(services, key, merchant, each)) for each in merchant.endpoints]
     return [
         (each, attempt(now.last) if now.last else None, now.failing_since) for each, now in found
@@ -300,9 +300,9 @@ def _setting(
 ) -> dict[str, Any]:
     """Return the endpoint, as stored or as typed.
 
-    Until `old_until`, events are also signed with the previous secret. `withheld` means that a key
-    without the right to read has configured the endpoint, so the endpoint's events contain no
-    details of customers.
+    Until `old_until`, events are also signed with the previous secret. `withheld` means that an API
+    key without the right to read has set the address, so the events sent there contain no details
+    of customers.
     """
     if typed is not None and "url" in typed:
         url, events, form = typed["url"], _events_of(typed), _format_of(typed)

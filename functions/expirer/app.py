@@ -1,9 +1,11 @@
 """The scheduled Lambda function: run one round of the sweep, and send its counts as metrics.
 
-A round that takes longer than a minute overlaps with the next round. Such an overlap is harmless.
-So the function needs no reserved concurrency, which small AWS accounts cannot spare. If one
-round a minute is not enough, add schedules that start rounds in parallel, each for its own range of
-shards (docs/scaling.md).
+The sweep checks payments in doubt, expired sessions and other due work, in one round a minute. A
+round that takes longer than a minute overlaps with the next one, which is harmless. So the function
+needs no reserved concurrency (a limit of copies running at once), which small AWS accounts cannot
+spare. If one round a minute is not enough, add schedules that start rounds in parallel. The index
+of due work has parts, the shards, and each of these rounds checks a range of them
+(docs/scaling.md).
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from checkout.flows.schedule.sweep import Counts
 from checkout.ports import Email, Notice, ShardRange
 from checkout.services import PayServices
 
-# A check can take this long, and must end before Lambda stops the process. So no check begins in
-# the last part of a round.
+# A check can take this long, and must end before Lambda stops the process. So no check begins when
+# less than this time is left.
 LAST_CHECK: Final = timedelta(seconds=25)
 SWEEP: Final = 0.8  # the share of a round's time for the sweep; expired sessions get the rest
 
@@ -37,8 +39,9 @@ _log: Final = logging.getLogger(__name__)
 def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], dict[str, Any]]:
     """Return the Lambda handler, which returns the counts of one round.
 
-    The event `{"part": 3, "of": 8}` requests the sweep of one range of the shards. Only the round
-    for the first range also ends expired sessions, and counts ended sessions for the daily totals.
+    The event `{"part": 3, "of": 8}` requests the sweep of range 3 of the shards, if these are
+    divided into ranges 0 to 7. Only a round of range 0 also ends expired sessions, and counts ended
+    sessions for the daily totals.
     """
 
     @telemetry.observed

@@ -1,8 +1,8 @@
 """The Lambda function of the task queue: clean-up at wallets, after the response was sent.
 
-The tasks in a batch run in parallel, so that a wallet that hangs does not delay the tasks at other
-wallets. If a task fails, only this task is retried, until the queue moves it to the dead-letter
-queue.
+A task cancels an abandoned grant at a wallet. The tasks in a batch run in parallel, so that a
+hanging wallet does not delay the tasks at other wallets. If a task fails, only this task is
+retried, until the queue moves it to the dead-letter queue.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
 """Bind an approval to the browser that began it, with a cookie.
 
-A customer could be sent a link to a wallet's approval page, and pay for a purchase that they have
-never seen. To prevent this, a customer who returns from the wallet in a browser without the cookie
-must confirm first (RFC 9635, "Session Management for Interaction Finish Methods").
+Somebody could send a customer the link to a wallet's approval page, so that the customer pays for a
+purchase that they have never seen. To prevent this, a customer who returns from the wallet in a
+browser without the cookie must confirm first (RFC 9635, "Session Management for Interaction Finish
+Methods").
 
 The browser that submits the wallet gets the cookie. The QR code on the page hands the approval over
-to a phone: the link in the code contains a proof, and the phone gets the cookie in exchange for the
-proof. A page of another site could open this link without its visitor noticing. So the phone gets
-the cookie only if its browser reports that no other site led to the link.
+to a phone. The link in the code contains a proof, and the phone gets the cookie in exchange for the
+proof. A page of another site could open this link without the phone's owner noticing. So the phone
+gets the cookie only if its browser reports that no other site led to the link.
 
-Both browsers also get a second cookie, which outlives the payment. The second cookie proves that
-the browser made the attempt that paid. Only a browser with this proof sees the customer's details,
-because other people can know the page's address, too: the shop gets the address in its return URL.
-A browser that files a withdrawal gets a cookie of this kind for the withdrawal.
+Both browsers also get a second cookie, which is kept after the payment. The second cookie proves
+that the browser made the attempt that paid. Only a browser with this proof sees the customer's
+details. Other people can know the page's address, too: the shop, for example, can get the session's
+id in its return URL. A browser that files a withdrawal gets a cookie of this kind for it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def bind(
     Browsers send the cookie when a wallet redirects back to us (SameSite=Lax). Because of the
     prefix `__Host-`, browsers accept the cookie only from our host and with TLS. Under `make dev`
     there is no TLS, so the cookie has no prefix. A browser whose approval was `verified` also gets
-    the cookie that proves the attempt, even if no approval is pending any more.
+    the second cookie, which proves the attempt, even if no approval is pending any more.
     """
     grant = sealed.pending_grant(services.vault, session)
     if grant is not None:
@@ -90,7 +91,7 @@ def has_paid(services: PayServices, request: Request, session: Session, merchant
     """Return whether this browser began the attempt that paid, or took it over by QR code."""
     attempts = attempts_of(session)
     if not attempts or attempts[-1].outcome not in _PAID:
-        return False  # the last attempt has not paid; the money may be from anybody
+        return False  # the newest attempt has not paid, so the money may be from anybody
     act = _attempt(attempts[-1].number)
     return _proves(services, request, session, merchant, act)
 
@@ -109,7 +110,7 @@ def _attempt(number: int) -> str:
 def _remember(
     services: PayServices, response: Response, session: Session, merchant: Merchant, act: str
 ) -> None:
-    """Add the cookie that proves `act`, if the session has details to show or can still get some.
+    """Add the cookie that proves `act`, if the session has details, or can still get details.
 
     `act` is an attempt to pay or a withdrawal. Browsers send the cookie only to this session's
     pages, so that a request does not contain the cookies of all earlier purchases.
@@ -140,7 +141,7 @@ def _proves(
 
 
 def link(services: PayServices, request: Request, session: Session) -> str:
-    """Return the page's URL for another device.
+    """Return the URL with which another device opens this page.
 
     If this browser began the approval, the URL hands the approval over to the other device.
     """
@@ -153,10 +154,10 @@ def link(services: PayServices, request: Request, session: Session) -> str:
 
 
 def taken_over(services: PayServices, request: Request, session: Session, proof: str) -> Response:
-    """Redirect to the page's address without `proof`, and set the cookie if `proof` is right.
+    """Redirect to the page's address without the `proof`. Set the cookie if the proof is right.
 
-    If a page of another site may have opened the link, the cookie is not set, so the customer must
-    confirm on return from the wallet.
+    Exception: if a page of another site may have opened the link, the cookie is not set. The
+    customer must then confirm on return from the wallet.
     """
     response = see_other(paths_of(session, services.base_url).page)
     grant = sealed.pending_grant(services.vault, session)
@@ -183,7 +184,7 @@ def _opened_by_customer(request: Request) -> bool:
 
 
 def _is_own(services: PayServices, origin: str | None) -> bool:
-    """Return whether an Origin header is ours or missing."""
+    """Return whether an Origin header names our own origin or is missing."""
     base = split(services.base_url)
     return origin in (None, f"{base.scheme}://{base.authority}")
 

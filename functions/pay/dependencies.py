@@ -27,8 +27,8 @@ Injected = Annotated[PayServices, Depends(services)]
 def counted(services: PayServices, request: Request, rule: Rule = REQUEST) -> str:
     """Count the request against the limit `rule`, and return the client's network address.
 
-    Raise RateLimited. Each route calls this function first, before it reads anything. The function
-    is not a FastAPI dependency, because FastAPI would need more time than the function itself.
+    Raise RateLimited. Each route calls this function before it reads anything. The function is not
+    a FastAPI dependency, because FastAPI would need more time than the function itself.
     """
     found = client_of(request, services.edge_secret)
     limits.admit(services, rule, found)

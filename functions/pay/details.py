@@ -73,7 +73,7 @@ def form(
 ) -> Response:
     """Return the page with the form, and with the `typed` texts if the form is shown again.
 
-    `wrong` has the faults of the texts. `turned` is the place (shipping or billing) whose country
+    `wrong` has the faults of the texts. `turned` is the address (shipping or billing) whose country
     the customer has just changed. `unproven` means that a page of another site may have sent the
     form.
     """

@@ -2,9 +2,9 @@
 
 E-mails exist in the same languages as the customers' pages, and have no pictures. E-mails to
 customers contain neither a link to the session nor the session's id, because anyone who knows the
-id can open the order's page. The dashboard's search finds the payment by any number in an e-mail.
-E-mails to members do not name orders, customers, keys or servers, because members can see these
-names in the dashboard after they sign in.
+id can open the order's page. The shop finds the payment by the numbers in the e-mail, with the
+search in the dashboard. E-mails to members do not name orders, customers, keys or servers. Members
+see these names in the dashboard after they sign in.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def receipt(shown: Shown, to: str, *, stored: bool, contact: str | None) -> Emai
 def acknowledgement(
     session: Session, merchant: Merchant, filed: Withdrawal, said: CustomerDetails
 ) -> Email:
-    """Return the acknowledgement of a withdrawal, in the language of the page that filed it."""
+    """Return a withdrawal's acknowledgement, in the language of the page where it was filed."""
     reads = reader(wished=session.locale, accepted=filed.language or "", default=merchant.locale)
     base_url = wiring.base_url()
     seen = view.shown(session, merchant, reads, base_url=base_url, now=filed.at)
@@ -61,7 +61,7 @@ def acknowledgement(
 
 
 def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str | None) -> Email:
-    """Return the acknowledgement of a withdrawal: the statement and its time.
+    """Return the acknowledgement of a withdrawal: what the customer has `said`, and when (`at`).
 
     The e-mail goes to the address in `said`.
     """
@@ -176,7 +176,7 @@ def notice_email(notice: Notice) -> Email:
 def confirmation(to: str, *, language: str, page: str) -> Email:
     """Return the e-mail with the link that confirms an address.
 
-    It contains no text from the shop, because its recipient may not have asked for the e-mail.
+    The e-mail contains no text from the shop, because its recipient may not have asked for it.
     """
     t = reader(wished=language, accepted="", default=None).texts
     return _member_email(

@@ -1,8 +1,8 @@
 """The customers' forms: the fields for details, and the parsing of wallets and receipt requests.
 
-The parts of an address and their order depend on its country. Choosing another country needs no
-script: the browser sends the form, and gets back the form of that country with the typed texts. A
-script (turn.js) does the same as soon as the country changes.
+The parts of an address and their order depend on the country of the address. Choosing another
+country needs no script: the browser sends the form, and gets back the form of the new country with
+the typed texts. A script (turn.js) does the same as soon as the country changes.
 
 Unknown and repeated fields are rejected. The client is not authenticated, so the length of each
 text is checked before the text is parsed.
@@ -46,7 +46,8 @@ _TOKENS: Final = {
     Part.STATE: "address-level1",
     Part.POSTAL_CODE: "postal-code",
 }
-# The parts of an address that share the text of another part, by their names in the address data.
+# The parts of an address that have the same text as another part, by their names in the address
+# data.
 _CALLED: Final = {
     "oblast": "region",
     "area": "region",
@@ -60,10 +61,11 @@ _CALLED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A field, with a `hint` above it. `fault` is its error; `first` marks the first wrong field.
+    """A field. `hint` is a text above it, and `fault` the error message, if the text is wrong.
 
-    With `options` (pairs of value and text) the field is a list to choose from. With `beside` the
-    field is in the same row as the previous one.
+    `first` is true for the first wrong field of a form. With `options` (pairs of value and text)
+    the field is a list to choose from. With `beside` the field is in the same row as the previous
+    one.
     """
 
     name: str
@@ -86,12 +88,13 @@ class Ask:
 class Group:
     """Fields that belong together.
 
-    The group of an address has a `title`, a `place` and a `country`. Customers choose the country
-    from `countries`, and the country determines the fields. `kept` has the texts of parts that this
-    country does not have, by the names of their fields, in case the customer goes back to the other
-    country. If `same` is true, the customer can use the shipping address here, and `copied` is true
-    if they do. `counts` is true for the group that asks for the quantity. `suggestions` are the
-    amounts before the field for another amount, each in minor units and as text.
+    The group of an address has a `title`, a `place` (shipping or billing) and a `country`.
+    Customers choose the country from `countries`, and the country determines the fields. `kept` has
+    typed texts for which this country has no field, by the names of the fields, in case the
+    customer goes back to the earlier country. If `same` is true, the customer can use the shipping
+    address here, and `copied` is true if they do. `counts` is true for the group that asks for the
+    quantity. `suggestions` are amounts to choose from, shown before the field for another amount;
+    each is in minor units and as text.
     """
 
     asks: tuple[Ask, ...]
@@ -134,7 +137,10 @@ class _Form:
     def ask(
         self, name: str, label: str, *, longest: int, said: str, usual: str = "", **rest: Any
     ) -> Ask:
-        """Return a field. `usual` is its text until one is typed, `said` is its error message."""
+        """Return a field, with the text `usual` until the customer types a text.
+
+        If the typed text is wrong, the error message is `said`.
+        """
         fault = self.wrong.get(name)
         sentence = self.reader.texts["buy.missing"] if fault is Fault.MISSING else said
         return Ask(
@@ -160,9 +166,9 @@ def groups(
 ) -> list[Group]:
     """Return all fields, in groups.
 
-    `usual` is the country for a customer who has not chosen one. `most` is the number of items that
-    a customer can buy at once; if it is None, the form does not ask for the quantity. `left` is
-    true if fewer items are left than the customer has chosen, so that the error says this.
+    `usual` is the country for a customer who has not chosen a country. `most` is the number of
+    items that a customer can buy at once, or None if the form does not ask for the quantity. `left`
+    is true if fewer items are left than the customer has chosen; then the error message says so.
     """
     form = _Form(typed, wrong, reader)
     found = []
@@ -186,10 +192,10 @@ def amount_group(
     usual: str,
     clear: tuple[str, ...],
 ) -> Group:
-    """Return the field for an amount that customers choose. `usual` is its text until one is typed.
+    """Return the field for an amount that customers choose, with the text `usual` at first.
 
-    `clear` has the ways to type an amount that can be read in two ways, so that the error says
-    this.
+    If the typed text could mean two amounts, `clear` has a clear text for each of the two, and the
+    error message shows them.
     """
     texts = reader.texts
     said = {"least": price(bounds.smallest), "most": price(bounds.largest)}
@@ -211,7 +217,7 @@ def amount_group(
 
 
 def turned(typed: Mapping[str, str], collect: Collect) -> Place | None:
-    """Return which address needs another country's form before the texts are checked, or None."""
+    """Return the address whose form must be shown again for another country, or None."""
     for place in collect.places:
         shown = typed.get(f"{place}_{_FORM}", "")
         copied = place is Place.BILLING and collect.copies and SAME in typed
@@ -222,7 +228,7 @@ def turned(typed: Mapping[str, str], collect: Collect) -> Place | None:
 
 
 def usual_country(reader: Reader, accepted: str) -> str:
-    """Return the country in the browser's languages, or else the page language's usual one."""
+    """Return the country named in the browser's languages, or else the usual one of the page's."""
     named = _REGION.search(accepted[:HEADER_MAX])
     if named:
         return named[1].upper()
@@ -334,7 +340,7 @@ def _sorted_as(name: str) -> str:
     return "".join(each for each in plain if not unicodedata.combining(each))
 
 
-BODY_MAX: Final = 32 * 1024  # bytes: a wallet address in its longest encoding, and a margin
+BODY_MAX: Final = 32 * 1024  # bytes: more than a wallet address in its longest encoding
 _UNITS: Final = re.compile(r"[0-9]{0,20}")
 # Texts of these kinds cannot be names at a provider. Phone numbers are not among them, because a
 # mobile money provider may use phone numbers as names.
@@ -379,13 +385,13 @@ def email_of(fields: dict[str, Any]) -> str:
 
 
 def name_of(fields: dict[str, Any]) -> str | None:
-    """Remove and return the random name that the form was rendered with, or None if it has none."""
+    """Remove and return the random name that the rendered form got, or None if it has no name."""
     name: str = fields.pop("form_name", "")
     return name if grammar.NONCE.fullmatch(name) else None
 
 
 def provider_of(fields: dict[str, Any]) -> str:
-    """Remove and return the chosen provider's form of addresses, or "" if none was chosen.
+    """Remove and return the chosen provider's address pattern, or "" if no provider was chosen.
 
     If the customer filled in two fields, join the two texts as the wallet address. A text that
     cannot be a part of an address is left unchanged, and is refused later.
@@ -405,11 +411,11 @@ def provider_of(fields: dict[str, Any]) -> str:
 
 
 def address_of(form: str, typed: str) -> str:
-    """Return the wallet address for a name that was typed at the provider with this `form`.
+    """Return the wallet address for a name at the provider with the address pattern `form`.
 
     A whole address is returned unchanged. A text that cannot be a name is also returned unchanged,
-    and is refused later. `form` is not compared with the list of providers, because a made-up form
-    is as harmless as a typed address.
+    and is refused later. `form` is not compared with the list of providers, because a made-up
+    pattern is as harmless as a typed address.
     """
     if len(typed) > MAX_URL or not has_fields(form):
         return typed
@@ -427,9 +433,9 @@ def _is_whole(name: str) -> bool:
 
 
 def price_of(fields: dict[str, Any]) -> str:
-    """Remove and return the price that the form's page showed, in the wallet's units, or "".
+    """Remove and return the price that the page with the form showed, or "".
 
-    Raise ParameterInvalid.
+    The price is in the wallet's units. Raise ParameterInvalid.
     """
     was: str = fields.pop("was", "")
     if not _UNITS.fullmatch(was):

@@ -1,9 +1,9 @@
 """Security headers of the hosted page, and the check that a customer has opened the page.
 
-The Content-Security-Policy allows only the response's own inline style and script; requests,
-pictures and frames from this origin; and pictures from the hosts of the items' pictures. In
-Chromium, `form-action 'self'` also blocks a redirect to another origin after a form was sent. So
-forms are sent only to our own pages, and the customer goes to the wallet by a plain link.
+The Content-Security-Policy allows only the inline style and script that a response itself contains;
+requests, pictures and frames from this origin; and pictures from the hosts of the items' pictures.
+In Chromium, `form-action 'self'` also blocks a redirect to another origin after a form was sent. So
+no form leads to the wallet: the customer goes there by a plain link.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ LINE_POLICY: Final = (
     "base-uri 'none'"
 )
 # Other hosts get no referrer, because a session's URL is a secret. With `no-referrer`, browsers
-# would send our own forms with `Origin: null`, and any other page could send its forms with that
-# header, too. In older browsers, Origin is the only header that shows whether our own page sent a
-# form.
+# would send our own forms with `Origin: null`, and other sites can send forms with that header,
+# too. In older browsers, only the header Origin shows whether our own page sent a form.
 REFERRER: Final = "same-origin"
 _KEPT: Final = "private, max-age=86400"
 _AHEAD_OF_TIME: Final = {
@@ -41,7 +40,7 @@ _AHEAD_OF_TIME: Final = {
 
 
 def may_be_kept(request: Request) -> None:
-    """Allow the browser to cache the response for a day. It must contain no session data."""
+    """Allow the browser to cache the response, which must have no session data, for a day."""
     on_success_header(request, "cache-control", _KEPT)
 
 
@@ -55,7 +54,7 @@ class CustomersOnly(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return a handler that sends the empty responses itself, and passes other requests on."""
+        """Return a handler that answers these requests itself, and passes other requests on."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:

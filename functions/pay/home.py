@@ -1,4 +1,4 @@
-"""The page at the path `/`, for people who have cut off the rest of another page's address."""
+"""The page at the path `/`, for people who have only the first part of a page's address."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Choose a page's language, and format its numbers and dates.
 
-The session's language comes first, then the browser's, then the merchant's default. Prices are
-written with the currency's symbol in that language and at most the currency's number of decimals.
-No two currencies share a symbol in one language ("$" and "CA$"). Amounts are written with the
-currency's code, and are exact at any scale. Digits are 0 to 9 in every language, as on the pages of
-wallets.
+The session's language comes first, then the browser's, then the merchant's default. A price is
+written with the symbol that the currency has in the page's language, and with at most the
+currency's number of decimals. No two currencies share a symbol in one language ("$" and "CA$"). An
+amount is written with the currency's code, and is exact at any scale. Digits are 0 to 9 in every
+language, as on the pages of wallets.
 
 Every text that a customer sees is in a gettext catalog (`locale/LANGUAGE.po`), which is read when
-its language is first used. A text that is missing in a catalog is an error, so that no page mixes
+the language is first used. A text that is missing in a catalog is an error, so that no page mixes
 two languages.
 """
 
@@ -108,7 +108,7 @@ class Reader:
     def amount(self, amount: Amount) -> str:
         """Return the amount as text, for example "1,234.50 USD".
 
-        It has all significant digits, and at least the currency's number of decimals.
+        The text has all significant digits, and at least the currency's number of decimals.
         """
         code = amount.asset_code
         digits = minor_unit_digits(code, wallet_scale=amount.asset_scale)
@@ -117,7 +117,7 @@ class Reader:
     def price(self, amount: Amount, *, rounding: str = ROUND_UP) -> str:
         """Return the amount with the currency's symbol and decimals, for example "$1,234.50".
 
-        A price with more decimals is rounded up, so that nobody pays more than the page shows.
+        By default, further decimals are rounded up, so that nobody pays more than the page shows.
         """
         return _price(self.locale, self.direction, amount, rounding)
 
@@ -162,7 +162,7 @@ def _accepted(header: str) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def _reader(tag: str) -> Reader:
-    """Return the texts and formats of the nearest known locale: "de-CH" for "de-CH-1901"."""
+    """Return texts and formats of the nearest known locale, such as "de-CH" for "de-CH-1901"."""
     parts = tag.split("-")
     names = ("_".join(parts[:length]) for length in range(len(parts), 0, -1))
     known = next(found for name in names if (found := localedata.normalize_locale(name)))

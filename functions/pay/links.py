@@ -1,7 +1,8 @@
 """The page of a payment link, and the purchase that its form begins.
 
-Opening the page writes nothing, because crawlers, link previews and prefetches also open the page.
-Only its form creates a session, and only if our own page sent the form.
+Opening the page writes nothing, because crawlers, link previews and prefetches also open it. Only
+the form on the page creates a session, and only if our own page sent the form. The form contains a
+visit, a random text by which a form that is sent twice is recognized (flows/links/purchase.py).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pay.headers import READ, CustomersOnly
 from pay.offers import amount_group, path_of, shown_offer
 
 router = APIRouter(prefix="/buy/{link_id}", route_class=CustomersOnly)
-REMEMBERED: Final = 86_400  # seconds: the lifetime of the visit's idempotency key
+REMEMBERED: Final = 86_400  # seconds for which a visit, used as idempotency key, is known
 AGAIN: Final = "again"  # the URL parameter for a visitor whose last checkout here has ended
 
 
@@ -44,7 +45,8 @@ async def offer(services: Injected, request: Request, link_id: str) -> Response:
 async def begin(services: Injected, request: Request, link_id: str) -> Response:
     """Begin the purchase and redirect to its checkout page, or show why it cannot begin.
 
-    A till sends its form here too, because API Gateway limits the purchases of all by this route.
+    A till (till.py) sends its form here, too. API Gateway limits purchases at this one route, so
+    its limit also counts a till's sales.
     """
     client = counted(services, request)
     link = purchase.shown_link(services, link_id)
@@ -114,8 +116,8 @@ def _page(
 ) -> Response:
     """Return the link's page, with what was `typed` if its form is shown again.
 
-    `turned` is the address that is now in another country's form. `status` is the HTTP status if
-    something is `wrong`. `unproven` means that a page of another site may have sent the form.
+    `turned` is the address whose country the customer has just changed. `status` is the HTTP status
+    if something is `wrong`. `unproven` means that a page of another site may have sent the form.
     """
     merchant = merchants.get(services.merchants, link.merchant)
     reads = pages.reader_of(request, default=merchant.locale)
@@ -157,9 +159,9 @@ def _page(
 
 
 def _remember(services: PayServices, response: Response, link: PaymentLink, visit: str) -> Response:
-    """Keep the visit in the browser, so that going back and buying again creates no second session.
+    """Keep the visit in a cookie, so that going back and buying again creates no second session.
 
-    Only the form's response sets the cookie, so a visitor who does not buy gets none.
+    Only the response to the form sets the cookie, so a visitor who does not buy gets no cookie.
     """
     response.set_cookie(
         _cookie(services, link),

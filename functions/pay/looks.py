@@ -1,8 +1,8 @@
 """The look of a merchant's pages: a readable color, the logo, and the page's link as a QR code.
 
 A button has exactly the color that the merchant chose, with black or white text on it. Links and
-lines have a darker or lighter shade of that color. All contrasts are at least WCAG 2.2's 4.5:1, in
-the light and in the dark color scheme.
+lines have a darker or lighter shade of this color. In the light and in the dark color scheme, all
+contrasts are at least 4.5:1, as WCAG 2.2 requires.
 
 Each picture has its own URL, so that no page waits for a picture. A logo is served only if its data
 is a picture of a type that domain/ground/pictures.py allows.
@@ -34,7 +34,7 @@ _STEPS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Accent:
-    """The shade in each scheme, the chosen color, and the color of text on it, as #rrggbb."""
+    """The shades for both schemes, the chosen color, and the color of text on it, as #rrggbb."""
 
     light: str
     dark: str
@@ -68,7 +68,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def _readable(color: str, towards: str, beside: tuple[str, ...]) -> str:
-    """Mix `color` with just enough of `towards` to contrast with all colors in `beside`."""
+    """Mix `color` with just enough of the color `towards` to contrast with all in `beside`."""
     mixtures = (_mixed(color, towards, step) for step in range(_STEPS + 1))
     return next(
         mixed for mixed in mixtures if all(contrast(mixed, each) >= CONTRAST for each in beside)
@@ -93,7 +93,7 @@ def _channels(color: str) -> tuple[int, ...]:
     return tuple(int(color[start : start + 2], 16) for start in (1, 3, 5))
 
 
-_MODULE: Final = 4  # size of a module in units of the drawing; the page sets the size on screen
+_MODULE: Final = 4  # the size of a QR code's square, in units of the drawing, not of the screen
 
 
 def logo_mark(logo: Logo | None) -> str | None:

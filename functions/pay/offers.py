@@ -1,4 +1,4 @@
-"""What a payment link offers, as its page and its till show it."""
+"""What a payment link offers, as the link's page and its till (sales screen) show it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pay.view import initial_of, shop_of
 def shown_offer(
     services: PayServices, link: PaymentLink, merchant: Merchant, reads: Reader
 ) -> dict[str, Any]:
-    """Return the link as its page shows it. It has no price if customers choose the amount.
+    """Return the link as its page shows it, without a price if customers choose the amount.
 
     If customers can choose the quantity, `sums` are the totals for one item, two items and so on.
     """
@@ -57,7 +57,8 @@ def amount_group(
 ) -> Group:
     """Return the field for an amount that customers choose.
 
-    `wished` is its text until one is typed, unless the link does not allow the amount.
+    Until the customer types an amount, the field has the text `wished`, if the link allows this
+    amount.
     """
     assert link.open_amount is not None
     text, scale = typed.get(AMOUNT, ""), merchant.asset_scale

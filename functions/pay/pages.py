@@ -54,9 +54,9 @@ COUNTDOWN: Final = 20  # seconds that the confirmation is shown before the shop 
 # The alert for each `result` of a callback without an approval. Rafiki sends these values, because
 # RFC 9635 defines none.
 _NOTICES: Final = {"grant_rejected": "declined", "invalid_interaction": "timed_out"}
-# After these errors, the form does not contain the typed wallet address again.
+# After these errors, the form is shown without the wallet address that was typed.
 _WALLET_UNKNOWN: Final = frozenset({Problem.WALLET_INVALID.value, Problem.WALLET_UNREACHABLE.value})
-# After these errors, the button asks for a price instead of another try with the same wallet.
+# After these errors, the button is for a price, and not for another try with the same wallet.
 _ADDRESS_WANTED: Final = frozenset(
     {
         Problem.WALLET_INVALID.value,
@@ -69,7 +69,7 @@ _ANOTHER_WANTED: Final = frozenset(
     {Problem.WALLET_UNAVAILABLE.value, Problem.AMOUNT_TOO_SMALL_FOR_WALLET.value}
 )
 
-_TYPED: Final = "typed."  # the prefix of names of typing mistakes
+_TYPED: Final = "typed."  # the prefix of the names of alerts about typing mistakes
 _OWN_ADVICE: Final = frozenset({AddressMistake.CARD, AddressMistake.SECRET, AddressMistake.NAME})
 AT_PROVIDER: Final = "at_provider"
 _TYPED_MAX: Final = 60  # characters of a typed text that are repeated in a sentence
@@ -91,10 +91,10 @@ _NOT_OF_TILES: Final = frozenset(
 class Alert:
     """A problem that a page reports.
 
-    Its texts in the catalog are `fault.NAME` and `fault.ADVICE.next`; `advice` is `name` by
-    default. With `at_field` the problem is in the text that the customer typed. `character` is a
-    character that a wallet address must not contain. `provider` is the name of the provider that
-    has no wallet with the name `typed`.
+    The catalog has two texts for it: `fault.NAME`, with `name`, and `fault.ADVICE.next`, with
+    `advice`, which is `name` by default. With `at_field` the problem is in the text that the
+    customer typed. `character` is a character that a wallet address must not contain. `provider` is
+    the name of the provider that has no wallet with the name `typed`.
     """
 
     name: str
@@ -157,7 +157,7 @@ def refusal_alert(error: CheckoutError, texts: Texts) -> Alert:
 def session_page(
     services: PayServices, request: Request, session: Session, *, was: str
 ) -> Response:
-    """Return the page of the session's stage. `was` is the price that the browser saw last."""
+    """Return the page of the session's stage. `was` is the price that the browser showed before."""
     now_shown = seen(services, request, session)
     alert = None
     if now_shown.stage is Stage.OPEN and now_shown.problem is not None:
@@ -169,8 +169,9 @@ def session_page(
 def confirmation(services: PayServices, request: Request, session: Session) -> Response:
     """Return the page after paying, or a redirect to the page of any other stage.
 
-    The page's script counts down and then opens the shop's page. Without a script there is only a
-    link to the shop, because "Stay on this page" could not stop a countdown (WCAG 2.2.1).
+    The page's script counts down and then opens the shop's page; "Stay on this page" stops the
+    countdown (WCAG 2.2.1). Without a script, a countdown could not be stopped, so the page has only
+    a link to the shop.
     """
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.CONFIRMING, Stage.COMPLETED):
@@ -230,9 +231,9 @@ def prepared(services: PayServices, request: Request, session: Session, *, was: 
     """Return the page with the price, or a redirect to this page.
 
     `was` is the previous price, or "". A browser without a script is redirected, so that reloading
-    the page does not send the form again. The page's script asks for the new page in this response
-    (RFC 7240 section 4.2), which saves a round trip, and shows it in place of the old page. If the
-    session was paid meanwhile, the response redirects to the session's confirmation.
+    the page does not send the form again. The page's script instead gets the new page in this
+    response (RFC 7240 section 4.2), which saves a round trip, and shows it in place of the old
+    page. If the session was paid meanwhile, the response redirects to the session's confirmation.
     """
     paths = paths_of(session, services.base_url)
     if paths.home != paths.page:
@@ -266,8 +267,8 @@ def status_json(services: PayServices, session: Session) -> Response:
 
     `next` is the URL of the page after paying, once a payment has been made. `progress` is the
     known state of the payment in flight, `part` the amount that has arrived if this is less than
-    the price. `seconds_left` is the time until the fence ends: 35 seconds after the incoming
-    payment was closed, it is certain how much has arrived. Fields that do not apply are null.
+    the price. After the incoming payment was closed, it takes 35 seconds until it is certain how
+    much has arrived; `seconds_left` is the rest of this time. Fields that do not apply are null.
     """
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
     success = f"{services.base_url}/pay/{session.id}/success"
@@ -285,7 +286,7 @@ def status_json(services: PayServices, session: Session) -> Response:
 def watched(services: PayServices, request: Request, session: Session, *, saw: str) -> Response:
     """Return the status line that a page without script shows in a frame.
 
-    The line is empty unless the state differs from the one that the page `saw`.
+    The line is empty as long as the state is the one that the page showed (`saw`).
     """
     now_shown = seen(services, request, session)
     changed = now_shown.state != saw
@@ -299,7 +300,7 @@ def watched(services: PayServices, request: Request, session: Session, *, saw: s
 
 
 def unwatched(request: Request, wait: int) -> Response:
-    """Return an empty line that reloads after `wait` seconds, for a client over its rate limit."""
+    """Return an empty status line that reloads after `wait` seconds, for a rate-limited client."""
     headers = {"Retry-After": str(wait)}
     values = {"news": None, "home": "", "pause": wait}
     return _line(request, reader_of(request), status=429, headers=headers, **values)
@@ -330,10 +331,10 @@ def returned(
 ) -> Response:
     """Return the response to a grant callback.
 
-    A grant callback is the wallet's redirect after the approval. If the wallet needs time, the
-    response makes the browser repeat the callback. A customer whose browser did not begin the
-    approval must confirm first. `unproven` means that a page of another site may have sent this
-    confirmation, so the customer must confirm again.
+    In a grant callback, the wallet redirects the browser to us after the approval. If the wallet
+    needs time, the response makes the browser repeat the callback. A customer whose browser did not
+    begin the approval must confirm first. `unproven` means that a page of another site may have
+    sent this confirmation, so the customer must confirm again.
     """
     if finish.asks:
         # The payment is approved, so the page need not name the host of the approval page.
@@ -356,7 +357,8 @@ def not_approved(
 ) -> Response:
     """Return the page after a callback without an approval.
 
-    The wallet does not sign `result`, so anybody can forge it, and the page only reports it.
+    The wallet does not sign `result`, so anybody can forge it. The page shows it, but it decides
+    nothing.
     """
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.OPEN, Stage.AWAITING_APPROVAL):
@@ -411,7 +413,7 @@ def stage_page(
     """Return the page of a stage.
 
     The template's values are:
-    - `alert`, and the `change` of a price.
+    - `alert`, a problem to report, and `change`, the text about a price that has changed.
     - `typed`, the typed wallet address. `at`, the address pattern (`Provider.form`) of the provider
       in whose tile it was typed. `refused`, the pattern of a provider whose wallet cannot pay.
     - `email`, the e-mail address in the form for the receipt. `email_stored`, true if the order has
@@ -421,8 +423,8 @@ def stage_page(
     - `withdrawal`, the path of the page on which the customer can withdraw; `withdrawn`, the time
       at which the customer has withdrawn.
     - `countdown`, the number of seconds until the shop's page opens.
-    - `returned`, true for a customer who came back from the wallet without an approval; `over`,
-      true if the wallet has ended the approval, so that the page does not link to the wallet.
+    - `returned`, true for a customer who came back from the wallet without an approval. `over`,
+      true if the wallet has ended the approval; then the page does not link to the wallet.
     """
     again = now_shown.wallet if now_shown.problem not in _WALLET_UNKNOWN else None
     context = {

@@ -25,8 +25,8 @@ from pay import pages, render
 from pay.view import Stage, shop_of
 
 TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page repeats
-# With these statuses, a rejected form is shown again with the reason; with any other status, an
-# error page is shown.
+# If an error has one of these statuses, the rejected form is shown again with the reason.
+# Otherwise, an error page is shown.
 SHOWN_AGAIN: Final = frozenset({400, 409, 424, 429})
 # The path of a session's or a link's page, followed by characters that do not belong to the path. A
 # mail program, for example, may take the full stop behind an address for a part of the link.
@@ -53,7 +53,7 @@ def form_again(
 
     `typed` and `email` are the wallet address and the e-mail address in the form. `at` is the
     address pattern (`Provider.form`) of the chosen provider, or "" if a whole address was typed.
-    Raise `error` itself if the error needs its own page, or if the session cannot be read.
+    Raise `error` itself if it needs an error page, or if the session cannot be read.
     """
     problem = problem_of(error, request_id(request))
     if problem.status not in SHOWN_AGAIN:
@@ -90,7 +90,7 @@ def form_again(
 def render_problem(request: Request, problem: ErrorResponse) -> Response:
     """Return the response to an error: JSON for programs, otherwise an error page.
 
-    If an unknown path is a page's path with punctuation at its end, redirect to the page instead.
+    If an unknown path is the path of a page, followed by punctuation, redirect to this page.
     """
     if _wants_json(request):
         return problem_json(request, problem)

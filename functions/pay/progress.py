@@ -1,4 +1,4 @@
-"""The steps of a payment in flight, for its page: past steps, the current one, the next one."""
+"""The steps of a payment in flight, for the customer's page: past steps, the current, the next."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Progress(StrEnum):
     SENDING = "sending"  # approved, but the wallet has not confirmed that it sends the money
     WAITING = "waiting"  # the wallet has accepted the payment
     PART = "part"  # less than the price has arrived
-    CLOSING = "closing"  # nothing has arrived; certain once the fence (35 s after closing) ends
+    CLOSING = "closing"  # nothing has arrived; 35 s after the closing, this is certain
     UNDECIDED = "undecided"  # a provider has not answered for a long time
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressStep:
-    """A step of a payment. `text` is the name of its text; `at` is the time when it happened.
+    """A step of a payment. `text` is the name of the step's text, and `at` is when it happened.
 
     `now` is true for the current step. The current step and later steps have no time.
     """
@@ -35,8 +35,8 @@ class ProgressStep:
     now: bool = False
 
 
-# For each state, the current step and the one after it. In the other states the page lists no
-# steps, but shows what the customer has to do next.
+# For each of these states, the current step and the step after it. In other states the page lists
+# no steps, but shows what the customer has to do next.
 _NEXT: Final = {
     Progress.SENDING: ("course.sending", "course.paid"),
     Progress.WAITING: ("course.way", "course.paid"),
@@ -54,7 +54,7 @@ def course_of(session: Session, progress: Progress | None) -> tuple[ProgressStep
     if not happened or happened[0].event != Event.APPROVAL_CLAIMED:
         return ()
     texts = {Event.APPROVAL_CLAIMED.value: "course.approved"}
-    if progress is not Progress.CLOSING:  # accepted by the wallet, and no money yet
+    if progress is not Progress.CLOSING:  # while closing, this step is left out: no money has come
         texts[Event.PAYMENT_CREATED.value] = "course.accepted"
     past = [
         ProgressStep(texts[entry.event], _clock(entry.at))

@@ -1,8 +1,8 @@
 """The routes of the hosted page. Each route parses, calls one flow, and renders.
 
-Every visit to a page of a session with a payment in flight also checks this payment at the wallets.
-So the payment is confirmed even if no script polls. The checks are rate-limited by session and by
-client.
+If a session has a payment in flight, every visit to its page also checks this payment at the
+wallets. So the payment is confirmed even if no script polls. The checks are rate-limited for each
+session and for each client (network address).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ async def callback_confirmed(services: Injected, request: Request, session_id: s
         presented_hash=returned.hash,
         client=client,
     )
-    # If the wallet asks to wait, the browser needs the cookie when it repeats the callback.
+    # If the wallet asks us to wait, the browser needs the cookie when it repeats the callback.
     response = pages.returned(services, request, finish)
     return browser.bind(services, response, finish.record, verified=finish.verified)
 

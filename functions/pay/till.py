@@ -1,8 +1,9 @@
 """The till of a payment link with an open amount: a keypad, the sale's QR code, and its outcome.
 
-The merchant opens the till on a phone at the counter, without signing in: it can only ask for money
-for the shop. It shows any sale of its link to those who have the sale's address, which is a secret,
-and cancels only a sale that the same browser began. Only its forms write.
+The merchant opens the till on a phone at the counter, without signing in. This is safe, because a
+till can only ask for money for the shop. The screen of a sale has a secret address. Whoever has
+this address can see the sale, but only the browser that began the sale can cancel it. Opening a
+page writes nothing; only the till's forms write.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from pay.progress import Progress
 from pay.view import Shown, Stage
 
 router = APIRouter(prefix="/buy/{link_id}/till", route_class=CustomersOnly)
-MARK: Final = "till"  # the field of a form that the keypad has sent
+MARK: Final = "till"  # the field that marks a form as sent by the keypad
 REMEMBERED: Final = 3_600  # seconds for which the browser can cancel; a sale ends earlier
 _DOUBTFUL: Final = frozenset({Progress.PART, Progress.UNDECIDED})
 
@@ -53,7 +54,8 @@ def begin(
 ) -> Response:
     """Begin a sale and redirect to its screen, or show why it cannot begin. Raise ResourceMissing.
 
-    `typed` is the form of the keypad, which the route of all purchases receives (links.py).
+    `typed` has the fields of the keypad's form. The route for all purchases (links.py) receives
+    this form.
     """
     _require(link)
     if not browser.asked_here(services, request):
@@ -65,7 +67,7 @@ def begin(
     visit = typed.get("visit", "")
     try:
         begun = purchase.begin(services, link, visit, client, amount=amount, at_till=True)
-        if begun.ended:  # the browser kept an old keypad, so this is the next sale
+        if begun.ended:  # the browser shows an old keypad again, so this is another sale
             again = purchase.new_visit(services)
             begun = purchase.begin(services, link, again, client, amount=amount, at_till=True)
     except ParameterInvalid:  # the page's own nonce is missing
@@ -97,8 +99,8 @@ async def sale(services: Injected, request: Request, link_id: str, session_id: s
 async def cancel(services: Injected, request: Request, link_id: str, session_id: str) -> Response:
     """Cancel a sale that this browser began, and redirect to its screen.
 
-    A sale that cannot be canceled, because the customer has approved or the sale has ended, shows
-    this on its screen.
+    If the customer has approved, or if the sale has ended, it cannot be canceled, and the screen
+    shows why.
     """
     counted(services, request)
     link = _till(services, link_id)
@@ -116,11 +118,11 @@ async def cancel(services: Injected, request: Request, link_id: str, session_id:
 
 
 def outcome_of(shown: Shown) -> str:
-    """Return what the screen shows of a sale, as the second part of its texts' names.
+    """Return the outcome that the screen shows: the second part of the names of the texts.
 
-    `paid` is a completed session, and nothing else. `doubt` means that goods must not be handed
-    over although money may have arrived. `failed` is a sale that can still be paid after a failed
-    try.
+    `paid` is only for a completed session. `doubt` means that goods must not be handed over,
+    although money may have arrived. `failed` means that a try has failed, and that the sale can
+    still be paid.
     """
     if shown.stage is Stage.COMPLETED:
         return "paid"

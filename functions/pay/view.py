@@ -1,9 +1,9 @@
 """The customer's view of a session: the fields that a page may show.
 
-So that no page can reveal them, the view has no fields for grants, tokens, nonces, merchant ids and
-servers. Amounts and times are formatted in the reader's language, without floats. A price has the
-currency's number of decimals. If the wallet's amount has more decimals, the exact amount is shown
-beside the price.
+The view has no fields for grants, tokens, nonces, merchant ids and servers, so that no page can
+reveal them. Amounts and times are formatted in the reader's language, without floats. A price has
+the currency's number of decimals. If the wallet's amount has more decimals, the exact amount is
+shown beside the price.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pay.progress import Progress, ProgressStep, course_of
 
 _UNITS: Final = re.compile(r"[0-9]{1,20}")
 ORDER_NUMBER_MAX: Final = 64  # characters
-_PAYEE_MAX: Final = 60  # characters of a wallet's name, because a provider may not limit its length
+_PAYEE_MAX: Final = 60  # characters of a wallet's name, which a provider may not limit
 PICTURES_MAX: Final = 2  # pictures of items on a page; with logo and HTML, that makes 4 requests
 
 
@@ -85,7 +85,7 @@ class Line:
     """A line item.
 
     A line item for a single piece has only a `total`, and no `price`. If any item has a `picture`,
-    the items without a picture show their `initial` in its place; otherwise `initial` is None.
+    each item without a picture shows an `initial` in its place. Otherwise `initial` is None.
     """
 
     name: str
@@ -125,10 +125,10 @@ class Foot:
 class Price:
     """The price that the wallet has quoted.
 
-    `debit` is the amount that the customer pays, `debit_value` the same amount in the wallet's
-    smallest unit, and `exact` the same amount with all its decimals, or None if `debit` already
-    shows them. `receive` is the amount that the shop gets. `left` is the number of seconds for
-    which the quote is still valid: 0 if it has expired, None if the wallet gives no expiry.
+    `debit` is the amount that the customer pays. `debit_value` is the same amount in the wallet's
+    smallest unit. `exact` is the same amount with all decimals, or None if `debit` already shows
+    them. `receive` is the amount that the shop gets. `left` is the number of seconds for which the
+    quote is still valid: 0 if it has expired, None if the wallet gives no expiry.
     """
 
     debit: str
@@ -148,19 +148,19 @@ class Price:
 class Shown:
     """A session as a page shows it. A URL that a browser should not follow is None.
 
-    `not_charged` is true only if it is proven that the customer has not been charged: no payment is
-    in flight, no money has arrived, and no payment failed after a wallet had accepted it. (Such a
-    failure only proves that the shop got nothing.) `arrived` is the amount that an ended, unpaid
-    session has received, and `late` is true if this money came after the end. `refunded` is the
-    amount that the shop has sent back, and `refunding` the amount of the pending refunds. Both are
-    first in the customer's currency, if the customer's amount is known. `elsewhere` is the amount
-    that the shop noted as paid back by other means. A completed session has a `price`, a `wallet`
-    and the `payment` of that wallet only if this wallet is known to have paid, because anybody can
-    pay.
+    `not_charged` is true only if it is proven that the customer has not been charged. This is so if
+    no payment is in flight, no money has arrived, and no payment failed that a wallet had accepted.
+    (A failure of an accepted payment only proves that the shop got nothing.) `arrived` is the
+    amount that an ended, unpaid session has received, and `late` is true if this money came after
+    the end. `refunded` is the amount that the shop has sent back, and `refunding` the amount of the
+    pending refunds. Both are first in the customer's currency, if the customer's amount is known.
+    `elsewhere` is the amount that the shop noted as paid back by other means. A completed session
+    has a `price`, a `wallet` and the `payment` of that wallet only if this wallet is known to have
+    paid, because anybody can pay.
 
-    `home` is the shop's website, `payee` the name of the wallet that is paid, `provider` the name
-    of the customer's wallet provider or its host, and `offers` the providers to choose from. If
-    there are `offers`, `expires_at` is the time until which the session waits for a customer who
+    `home` is the shop's website, and `payee` the name of the wallet that is paid. `provider` is the
+    name or the host of the customer's wallet provider. `offers` are the providers to choose from.
+    If there are `offers`, `expires_at` is the time until which the session waits for a customer who
     has no wallet yet. `progress`, `part` and `seconds_left` come from the functions of this module,
     and `course` from progress.py. `certain_by` is the latest time at which the outcome of a payment
     is known, if its wallets answer. `gave` is true if the customer has given the details that the
@@ -218,7 +218,7 @@ class Shown:
 
     @property
     def quotes(self) -> bool:
-        """Return whether the customer must ask the shop about money that has not paid the price."""
+        """Return whether the customer must ask the shop about money that is not the full price."""
         ended = self.stage in (Stage.EXPIRED, Stage.CANCELED)
         return self.progress is Progress.PART or (ended and self.arrived is not None)
 
@@ -272,7 +272,11 @@ def part_of(session: Session) -> int | None:
 
 
 def seconds_left(session: Session, now: datetime) -> int | None:
-    """Return the seconds until the fence (35 s after closing) ends, or None if no fence runs."""
+    """Return the seconds until the fence ends, or None if there is no fence.
+
+    The fence is the wait of 35 s after the closing of the incoming payment, after which it is
+    certain how much has arrived.
+    """
     if progress_of(session) is not Progress.CLOSING or session.closed_at is None:
         return None
     return max(0, math.ceil((session.closed_at + FENCE - now).total_seconds()))
@@ -311,9 +315,9 @@ def shown(
 ) -> Shown:
     """Return the view of `session` at `now`.
 
-    What the time has decided must already be in `session`: if the session has expired by `now`, its
-    status must be expired. `providers` are the operator's wallet providers, and `refunds` are the
-    refunds of the session. With `mails`, the page offers the receipt by e-mail.
+    If the session's time is over by `now`, its status must already be expired. `providers` are the
+    operator's wallet providers, and `refunds` are the refunds of the session. With `mails`, the
+    page offers the receipt by e-mail.
     """
     offers = merchant.providers or providers
     stage = stage_of(session)
@@ -385,9 +389,9 @@ def shop_of(merchant: Merchant, success_url: str | None) -> dict[str, Any]:
 
 
 def price_change(session: Session, reader: Reader, before: str) -> str | None:
-    """Return the text about the change of the price since `before`; None if either is missing.
+    """Return the text about the change of the price since the earlier price `before`.
 
-    `before` is the earlier price, in the wallet's units.
+    `before` is in the wallet's units. Return None if one of the two prices is missing.
     """
     if session.quote is None or not _UNITS.fullmatch(before):
         return None
@@ -419,7 +423,7 @@ def order_number(session: Session) -> str | None:
 
 
 def initial_of(name: str) -> str:
-    """Return the first letter of a name, shown if a shop has no logo or an item has no picture."""
+    """Return the first letter of a name, to show if a shop has no logo or an item no picture."""
     return next(filter(str.isalnum, name), "").upper()
 
 
@@ -447,7 +451,7 @@ def contact_of(stored: str | None) -> Contact | None:
 
 
 def home_of(website: str | None, success_url: str | None) -> Contact | None:
-    """Return the link to the shop's website: the setting, otherwise the host of the return URLs."""
+    """Return the link to the shop's website, or to the return URLs' host if no website is set."""
     if website is not None:
         return Contact(f"https://{website}/", website)
     if success_url is None:
@@ -488,7 +492,7 @@ def _finer(amount: Amount, reader: Reader) -> str | None:
 
 
 def _received(session: Session, reader: Reader) -> str | None:
-    """Return the amount that has arrived, or the quoted amount while the arrived one is unknown."""
+    """Return the amount that has arrived. While this is unknown, return the quoted amount."""
     if session.received is not None:
         arrived = replace(session.receive, value=session.received)
         return reader.price(arrived, rounding=ROUND_DOWN)
@@ -519,7 +523,7 @@ def _lines(session: Session, reader: Reader, base_url: str) -> tuple[Line, ...]:
 
 
 def _picture(url: str, base_url: str) -> str | None:
-    """Return `url` if a page may show this picture. As in `_link`, this is a second check."""
+    """Return `url` if a page may show this picture. It was checked before, as in `_link`."""
     try:
         return picture_url(url, base_is_http=is_http(base_url), param="image")
     except UrlInvalid:
@@ -548,9 +552,9 @@ def _sum(values: Iterable[int], session: Session, reader: Reader) -> str | None:
 
 
 def _paid_back(refunds: Sequence[Refund], session: Session, reader: Reader) -> str | None:
-    """Return the sum of refunds: the customer's amount, and in brackets the shop's amount.
+    """Return the sum of refunds in the customer's currency, and in brackets in the shop's.
 
-    If the customer's amounts are unknown, or have several currencies, only the shop's is shown.
+    If the customer's amounts are unknown, or have several currencies, only the shop's sum is shown.
     """
     shops = _sum((each.sent or each.amount for each in refunds), session, reader)
     theirs = [_customers_amount(each) for each in refunds]
@@ -571,7 +575,7 @@ def _customers_amount(refund: Refund) -> Amount | None:
 
 
 def _certain_by(session: Session, reader: Reader) -> Moment | None:
-    """Return the time by which the outcome is certain, or None if no payment is awaited."""
+    """Return when the outcome is certain at the latest, or None if no payment is awaited."""
     waits = progress_of(session) in (Progress.SENDING, Progress.WAITING)
     if not waits or session.instruction is None or session.incoming_payment is None:
         return None

@@ -1,9 +1,9 @@
 """The page on which a customer withdraws from a purchase, in two steps.
 
-The first step shows the purchase and asks for the customer's name. In the second step the customer
-confirms the withdrawal, and only then is the withdrawal stored. Afterwards the page shows the
-acknowledgement, which is also sent by e-mail if the operator has configured a sender. The page
-needs no script.
+To withdraw is to declare that one does not want to keep the purchase. The first step shows the
+purchase and asks for the customer's name. In the second step the customer confirms the withdrawal,
+and only then is it stored. Afterwards the page shows the acknowledgement, which is also sent by
+e-mail if the operator has configured a sender. The page needs no script.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ async def declare(services: Injected, request: Request, session_id: str) -> Resp
     if not first:
         return see_other(path)
     # The page shows the same acknowledgement as the e-mail. If the e-mail cannot be sent now, the
-    # sweep sends it later.
+    # scheduled sweep sends it later.
     withdrawals.acknowledge(services, merchant, session, filed, emails.acknowledgement)
     return browser.filed(services, see_other(path), session, merchant)
 
 
 def _paid(services: PayServices, session_id: str) -> tuple[Session, Merchant]:
-    """Return the session and its merchant. Raise ResourceMissing if nobody can withdraw from it."""
+    """Return the session and its merchant. Raise ResourceMissing if it allows no withdrawal."""
     session = lookup.load(services, session_id)
     merchant = merchants.get(services.merchants, session.merchant)
     if session.status is Status.COMPLETED and not merchant.withdrawal_days:
@@ -104,10 +104,10 @@ def _page(
 ) -> Response:
     """Return the page of a step.
 
-    With `said`, the page asks the customer to confirm this statement. With `filed`, it shows the
-    acknowledgement of this withdrawal. `hidden` means that the customer's details are known but
+    With `said`, the page asks the customer to confirm this statement. With `filed`, the page shows
+    the acknowledgement of this withdrawal. `hidden` means that the customer's details are known but
     must not be shown to this browser. `unproven` means that a page of another site may have sent
-    the last step.
+    the form.
     """
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader

@@ -2,9 +2,9 @@
 
 The messages in a batch are handled in parallel, so that a slow receiver does not delay the others.
 If an attempt could not be made, because the store or the encryption key cannot be read, SQS retries
-the message. If an attempt was made and failed, SQS does not retry the message. The time of the next
-attempt is then in the event's record. If this time is within 15 minutes, this function itself sends
-a new, delayed message. Otherwise the sweep sends a new message at that time.
+the message. If an attempt was made and failed, SQS does not retry the message, because the event's
+record has the time of the next attempt. If this time is within 15 minutes, this function itself
+sends a new, delayed message. Otherwise the scheduled sweep sends a new message at that time.
 
 If no attempt of a batch could be made at all, the invocation fails. If too many invocations fail
 after an upgrade, an alarm rolls the upgrade back. So only our own failures make an invocation fail,

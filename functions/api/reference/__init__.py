@@ -18,7 +18,7 @@ from checkout.domain.ground.errors import ResourceMissing
 from checkout.web import ErrorResponse, application, lambda_handler, problem_json
 
 _HERE: Final = Path(__file__).parent
-# The address in the pages, to be replaced by the deployment's own address.
+# The address that the stored pages have in place of the deployment's own address.
 _EXAMPLE: Final = "https://checkout.example"
 _HTML: Final = "text/html; charset=utf-8"
 _FILES: Final = {

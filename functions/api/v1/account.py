@@ -1,9 +1,9 @@
 """The routes of /v1 for the merchant's account, and for the prices and products of line items.
 
-Stripe's object `account` describes the merchant. It is read-only, and software reads it first, to
+Stripe's object `account` describes the merchant. It is read-only; software often reads it first, to
 test a connection. The `price` and the `product` of a line item are made from the line item's
-session, whose id is part of their ids. There is no catalog, so the lists of prices and products are
-always empty.
+session, and their ids contain the session's id. There is no catalog, so the lists of prices and
+products are always empty.
 """
 
 from __future__ import annotations

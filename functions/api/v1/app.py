@@ -175,7 +175,7 @@ TYPES_MAX = 20
 def event_objects(
     services: Services, key: ApiKey, events: Sequence[WebhookEvent]
 ) -> list[dict[str, Any]]:
-    """Return the events as they are sent, each with the number of endpoints yet to receive it."""
+    """Return the events as they are sent, each with the number of endpoints still to receive it."""
     pending = event_log.undelivered(services, key, events)
     return [
         json.loads(each.stripe_body) | {"pending_webhooks": pending[each.id]}
@@ -184,7 +184,7 @@ def event_objects(
 
 
 def _with_details(services: Services, events: Sequence[WebhookEvent]) -> Iterator[WebhookEvent]:
-    """Yield the events. Add the details that the customer of an event's session has given."""
+    """Yield the events, each with the details that the customer of its session has given."""
     named = {each.details_of for each in events if each.details_of is not None}
     found = [session for each in named if (session := services.sessions.get(each))]
     sessions, known = {each.id: each for each in found}, details.known(services, found)

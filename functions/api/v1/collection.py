@@ -39,7 +39,7 @@ _ASKING: Final = (
 def collect(values: Mapping[str, Any]) -> Collect:
     """Return the questions that the page asks.
 
-    If there are questions, the page also asks for the e-mail address, unless the address is known.
+    If there are questions, the page also asks for the e-mail address, unless the shop has sent it.
     Raises ParameterMissing, ParameterInvalid, ParameterInvalidInteger.
     """
     asked: set[Detail | Place] = set()
@@ -120,7 +120,7 @@ def _question(where: str, field: Mapping[str, Any]) -> Question:
 
 
 def _options(given: Mapping[str, Any], where: str) -> tuple[tuple[str, str], ...]:
-    """Return the value and the label of each choice."""
+    """Return the value and the label of each choice of a list question."""
     options = given.get("options", [])
     if not options:
         raise _missing(where)

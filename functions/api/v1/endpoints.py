@@ -138,7 +138,7 @@ def endpoint_object(
 
 
 def _told(endpoint: Endpoint) -> list[str]:
-    """Return the requested event types, or if none are stored, the types that are sent."""
+    """Return the requested event types or, if no request is stored, the types that are sent."""
     return list(endpoint.asked or ()) or list(
         dict.fromkeys(_name(each, endpoint.format) for each in (*ALWAYS, *endpoint.events))
     )
@@ -178,8 +178,8 @@ def _fields(values: dict[str, Any], form: Format) -> dict[str, Any]:
 def _wanted(types: list[str], form: Format) -> dict[str, tuple[str, ...]]:
     """Return the endpoint's fields for these types. Raises ParameterInvalid for an unknown type.
 
-    `asked` has the types as requested, and `events` the optional types among them by the names that
-    the dashboard uses.
+    The field `asked` has the types as requested. The field `events` has only the optional types
+    among them, by the names that the dashboard uses.
     """
     sent = _sent(form)
     for number, each in enumerate(types):
@@ -209,7 +209,7 @@ def _no_type(name: str, form: Format, sent: list[str]) -> str:
 
 
 def _form(services: DashboardServices, key: ApiKey, identity: str, given: Parsed) -> Format:
-    """Return the endpoint's format after this change, which determines the names of event types."""
+    """Return the format that the endpoint has after this change. It decides how types are named."""
     if "format" in given.values:
         return Format(given.values["format"])
     endpoint = merchants.get(services.merchants, key.merchant).endpoint_of(identity)
@@ -217,7 +217,7 @@ def _form(services: DashboardServices, key: ApiKey, identity: str, given: Parsed
 
 
 def _told_of(given: Parsed, form: Format) -> Parsed:
-    """Return the parameters. Add the event types that are never sent here to `ignored`."""
+    """Return the parameters, with the event types that are never sent here added to `ignored`."""
     sent = _sent(form)
     never = tuple(
         f"enabled_events[{number}]"
@@ -228,7 +228,7 @@ def _told_of(given: Parsed, form: Format) -> Parsed:
 
 
 def _version(given: str) -> str:
-    """Return the API version that the events will state. It does not change the events' shape."""
+    """Return the API version that the events will name. It does not change the events' shape."""
     if not _VERSION.fullmatch(given):
         raise ParameterInvalid("A version is a day, as in 2026-10-28.endive.", param="api_version")
     return given

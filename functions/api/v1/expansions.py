@@ -1,7 +1,8 @@
 """The names that `expand` accepts: all names that Stripe's API accepts for these objects.
 
-To expand a field is to replace the id in the field by the whole object. A field for an object that
-never exists here stays null. A field that always contains the whole object does not change.
+To expand a field is to replace the id in the field by the whole object with this id. A field for an
+object that never exists here stays null. A field that always contains the whole object does not
+change.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ _IDS: Final = (
 def parsed_for(
     kind: str, leaves: Iterable[Leaf], rows: Sequence[Parameter], within: str = ""
 ) -> Parsed:
-    """Return the parameters for this kind of object. Raise as `parsed` and `expandable` do."""
+    """Return the parsed parameters for this kind of object. Raise as `parsed` and `expandable`."""
     given = parsed(leaves, rows)
     expandable(given, kind, within)
     return given
@@ -147,7 +148,7 @@ def expandable(given: Parsed, kind: str, within: str = "") -> None:
 def expanded(
     found: dict[str, Any], kind: str, given: Parsed, make: Make, within: str = ""
 ) -> dict[str, Any]:
-    """Return the object `found`, with the objects that `expand` names in place of their ids.
+    """Return the object `found`, and replace ids by the whole objects where `expand` asks for it.
 
     `kind` is the kind of `found`. `make` returns the object with a given id, or None to leave the
     id in place. In a list, each name in `expand` begins with `within`.
@@ -167,7 +168,7 @@ def maker(
     details: CustomerDetails,
     refund: Refund | None = None,
 ) -> Make:
-    """Return a function that makes an object of the session or its refund from the object's id."""
+    """Return a function that takes an id, and returns the session's or refund's object with it."""
     base: dict[str, Any] = {"base_url": services.base_url}
     makes: dict[str, Callable[[], dict[str, Any] | None]] = {}
     if session is not None:

@@ -1,7 +1,8 @@
 """Parse the parameters of /v1, sent as form fields or as JSON, according to parity.py's table.
 
 A refused or unknown parameter raises an error with the parameter's name. The names of ignored
-parameters are collected, so that the response can list them.
+parameters are collected, so that the response can list them. A leaf is one value with its path: for
+`a[b][0]=c`, the path is ('a', 'b', '0').
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class _Node:
 
 
 def from_form(raw: str) -> list[Leaf]:
-    """Return the leaves (paths with values) of a form or query string. Raises ParameterInvalid."""
+    """Return the leaves of a form or a query string. Raises ParameterInvalid."""
     try:
         pairs = parse_qsl(
             raw, keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX
@@ -79,7 +80,7 @@ def from_form(raw: str) -> list[Leaf]:
 
 
 def from_json(value: dict[str, Any]) -> list[Leaf]:
-    """Return the leaves (paths with values) of a JSON object, without nulls and empty objects."""
+    """Return the leaves of a JSON object, without nulls and empty objects."""
     return list(_leaves((), value))
 
 
@@ -102,7 +103,7 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
         row = _row(tree, path)
         if row is None:
             raise _misplaced(tree, path)
-        # An empty value removes the stored value. Stripe calls this unsetting.
+        # An empty value removes the stored value. Stripe calls this "unset".
         unused = any(path[: len(each)] == each for each in off) or not shown
         if row.does is not Does.TAKEN and unused:
             ignored.append(name)
@@ -157,8 +158,8 @@ def with_brackets(param: str) -> str:
 def _numbered(pairs: Iterable[tuple[str, str]]) -> Iterator[Leaf]:
     """Yield the leaves of name-value pairs such as `a[b][0]=…`.
 
-    Empty brackets stand for the current index. If the name behind the brackets has already occurred
-    at this index, they stand for the next index: `a[][b]` twice is `a[0][b]` and `a[1][b]`.
+    Empty brackets stand for an index, from 0 on. The index goes up when the name behind the
+    brackets has already occurred at it: `a[][b]` twice is `a[0][b]` and `a[1][b]`.
     """
     seen: dict[Path, set[Path]] = {}
     current: dict[Path, int] = {}
@@ -207,7 +208,7 @@ def _tree(rows: tuple[Parameter, ...]) -> _Node:
 
 
 def _row(node: _Node, path: Path) -> Parameter | None:
-    """Return the row of this path, otherwise of the nearest parent that is ignored or refused."""
+    """Return the table's row of this path, or of the nearest parent that is ignored or refused."""
     above: Parameter | None = None
     for part in path:
         index = node.children.get("#") if _INDEX.fullmatch(part) else None

@@ -58,9 +58,9 @@ class Call:
 async def call(injected: Injected, request: Request) -> Call:
     """Return the request with its API key, which is the Bearer token or the Basic user name.
 
-    Raises as `authenticate` does. Raises PermissionMissing if a header names another account,
-    because that account's money would go to the wallet of this key's merchant. A header that names
-    the key's own account is accepted, as at Stripe.
+    Raises as `authenticate` does. Raises PermissionMissing if a header names another account. If
+    the request were accepted, the other account's money would go to the wallet of this key's
+    merchant. A header that names the key's own account is accepted, as at Stripe.
     """
     key = http.authenticated(injected, request, _bearer(request.headers.get("authorization")))
     own = account_id(key.merchant)
@@ -126,8 +126,8 @@ IGNORED: Final = "Ignored-Parameters"
 IGNORED_MAX: Final = 2000  # characters in this header
 
 # Statuses that differ from the native API's. After a 409, Stripe's libraries repeat the request
-# within a second. The repetition is useful if another request is changing the session, but useless
-# while a payment is under way. So the error about a payment is a 400 here.
+# within a second. Repeating is useful if another request is changing the session, but useless while
+# a payment is under way. So PaymentInProgress is a 400 here.
 STATUSES: Final[Mapping[type[CheckoutError], int]] = {errors.PaymentInProgress: 400}
 _RETRY: Final = (409, 429, 500, 503)
 _BY_CODE: Final = {error.code: status for error, status in STATUSES.items()}
@@ -163,7 +163,7 @@ def problem(request: Request, found: ErrorResponse) -> Response:
         "type": _TYPES.get(found.type, found.type),
     }
     if found.param is not None:
-        # The name of an unknown parameter is returned as sent.
+        # The name of an unknown parameter is returned as the caller has sent it.
         unknown = found.code == errors.ParameterUnknown.code
         body["param"] = found.param if unknown else with_brackets(found.param)
     elif found.code == errors.ResourceMissing.code and request.path_params.keys() - {"rest"}:
@@ -214,8 +214,8 @@ def listed(
 ) -> Response:
     """Return a page of a list. The page ends early if it would be too large.
 
-    `after` is the id after which the list continues. The response contains `after` if the page is
-    empty although the list continues.
+    `after` is the id after which the list continues. The client usually finds this id in the page's
+    final object, so the response contains `after` only if the page is empty.
     """
     name = "ending_before" if upward else "starting_after"
     further = {"open_payments": {name: after}} if more and not objects else {}

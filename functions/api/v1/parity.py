@@ -268,7 +268,7 @@ LIST_PAYMENTS: Final = (
 LIST_CHARGES: Final = (
     *_PAGE,
     _taken("payment_intent", "Only the charge of this payment."),
-    *_CREATED,  # filters by the charges' times; the list is ordered by the sessions' creation
+    *_CREATED,  # filters by the charges' times, but the list is in the order of the sessions
     _taken("expand[]", "`data.payment_intent`."),
     _refused("customer", _NO_CUSTOMER),
     _refused("transfer_group", _NO_CONNECT),

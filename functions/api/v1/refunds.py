@@ -1,7 +1,7 @@
 """The routes of /v1/refunds, which use the flows of the native API.
 
-A refund is `pending` until the merchant has approved it in their own wallet. The approval starts on
-the page at `open_payments.approval_url`. No API key can approve a refund.
+A refund stays `pending` at least until the merchant has approved it in their own wallet. The
+approval starts on the page at `open_payments.approval_url`. No API key can approve a refund.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def _object(
 ) -> dict[str, Any]:
     """Return the refund with the objects that `expand` names.
 
-    A refund is kept a month longer than its session. During that month, the ids of the session's
-    objects cannot be expanded and stay ids. With `whole`, the objects contain the customer's
+    A refund is kept a month longer than its session. During that month, the session's objects no
+    longer exist, so their ids are not expanded. With `whole`, the objects contain the customer's
     details. Responses that are stored for repeated requests contain no details.
     """
     named = any(given.expands(f"{within}{each}") for each in _EXPANDED)

@@ -64,8 +64,8 @@ EXPIRES_TO: Final = timedelta(hours=24)
 TEXT_MAX: Final = 1000
 NAME_MAX: Final = 5000  # of a product, as in Stripe; pages show the first part (LineItem.title)
 DESCRIPTION_MAX: Final = 40_000
-# The number of index pages that a request for a filtered list reads, and the larger number that the
-# request reads if no entry has matched yet. An empty page would be a problem, because clients with
+# How many parts of the index a request for a filtered list reads, and the larger number that it
+# reads while no entry has matched. Returning an empty page would be a problem, because clients with
 # automatic paging stop there.
 ROUNDS: Final = 20
 ROUNDS_IF_EMPTY: Final = 100
@@ -78,7 +78,7 @@ _STATUSES: Final[Mapping[str, tuple[Status, ...]]] = {"": ()} | {
 
 
 def new_session(services: Services, given: Parsed) -> NewSession:
-    """Return the new session for these parameters. Raises as the native request does."""
+    """Return the new session for these parameters. Raises the errors of the native API."""
     values = given.values
     expandable(given, SESSION)
     pictured = partial(_picture, base_is_http=is_http(services.base_url))
@@ -142,10 +142,10 @@ def session_page(
 ) -> tuple[Sequence[Session], bool, str | None]:
     """Return the sessions for a page of sessions, of payments that were made, or of charges.
 
-    The second value is whether the page was requested with `ending_before`. The third is the id
-    after which the list continues, or None at the end of the list. With the parameter
-    `payment_intent`, the page has only the session of that payment. Raises ParameterInvalid…,
-    RateLimited, and ResourceMissing for an unknown id in `starting_after` or `ending_before`.
+    The second value is whether the request has `ending_before`. The third is the id after which the
+    list continues, or None at the end of the list. With the parameter `payment_intent`, the page
+    has only the session of that payment. Raises ParameterInvalid…, RateLimited, and ResourceMissing
+    for an unknown id in `starting_after` or `ending_before`.
     """
     limits.admit_list(services, key.merchant)
     query = _list_query(services, key, given, kind)
@@ -217,9 +217,10 @@ def limit_of(values: dict[str, Any]) -> int:
 
 
 def page(items: Sequence[Object], values: dict[str, Any]) -> tuple[list[Object], bool]:
-    """Return a page of the complete list, and whether more objects follow in the page's direction.
+    """Return a page of the complete list, and whether more objects follow.
 
-    Raises ParameterInvalidInteger, ResourceMissing.
+    With `ending_before`, those that follow are the earlier ones in the list. Raises
+    ParameterInvalidInteger, ResourceMissing.
     """
     limit, ids = limit_of(values), [each["id"] for each in items]
     name, anchor = anchored(values)
@@ -247,7 +248,7 @@ def _of_payment(
 def _item(
     number: int, given: dict[str, Any], pictured: Callable[[list[str]], str | None]
 ) -> dict[str, Any]:
-    """Convert a line item to the form of the native request, with ISO 4217's minor units."""
+    """Convert a line item to the form of the native API, with the minor units of ISO 4217."""
     where = f"line_items[{number}]"
     if "quantity" not in given:
         raise ParameterMissing("This parameter is required.", param=f"{where}[quantity]")
@@ -316,7 +317,7 @@ def _expires_at(seconds: int | None, now: datetime) -> datetime | None:
 
 
 def _echo(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that responses repeat as they were sent."""
+    """Return the parameters that responses repeat unchanged."""
     echo: dict[str, Any] = {}
     for name, longest in (("customer_email", EMAIL_MAX), ("submit_type", 40), ("locale", 40)):
         if name in values:

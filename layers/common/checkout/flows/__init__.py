@@ -1,1 +1,1 @@
-"""The use cases: decide with the domain, call adapters through ports, write conditionally."""
+"""The use cases: decide with the domain, call adapters through ports, write only if unchanged."""

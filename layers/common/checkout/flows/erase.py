@@ -3,8 +3,9 @@
 The operator identifies the customer by a wallet, an e-mail address or a session.
 
 Each record is written only if it has not changed since it was read. So an erasure can run at the
-same time as checkouts and the sweep, and can be stopped and started again. Records that still need
-the customer's data are kept and counted, and a later run can erase the customer from them.
+same time as checkouts and the scheduled sweep, and can be stopped and started again. Some records
+still need the customer's data, for example for a payment in flight. These are left as they are and
+counted; a later run can erase the customer from them.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Kept(StrEnum):
 
 @dataclass(slots=True)
 class Report:
-    """The counts of one run: records read and erased, by kind, and records kept, by reason."""
+    """The counts of one run: records read, and erased, both by kind; records kept, by reason."""
 
     read: Counter[str] = field(default_factory=Counter)
     erased: Counter[str] = field(default_factory=Counter)
@@ -83,8 +84,8 @@ def with_email(services: DashboardServices, records: DynamoRecords, email: str) 
     The customer or a shop may have given the address. If the customer gave it when withdrawing from
     a purchase, the purchase's session is included, too, unless that session has another e-mail
     address. The customer's wallets are not included, because other people may pay with the same
-    wallets. Raises Unavailable, also if a merchant's key for customers' details cannot be
-    decrypted.
+    wallets. Raises Unavailable, also if the key that encrypts a merchant's customers' details
+    cannot be decrypted.
     """
     marks: dict[str, str | None] = {}
     withdrawn = {
@@ -117,7 +118,7 @@ def _mark(services: DashboardServices, merchant_id: str, email: str) -> str | No
 
 
 def _said_email(services: DashboardServices, withdrawal: Withdrawal, email: str) -> bool:
-    """Return whether this address was given with the withdrawal."""
+    """Return whether this address was given in the withdrawal."""
     merchant = services.merchants.get(withdrawal.merchant)
     try:
         said = details.opened_said(services.vault, merchant, withdrawal) if merchant else NONE_GIVEN
@@ -135,7 +136,7 @@ def erase(
 ) -> Report:
     """Go through all records, erase this customer, and call `on_progress` now and then.
 
-    Raises `errors.Unavailable`; a new run then erases the rest.
+    After it raises `errors.Unavailable`, another run erases the rest.
     """
     report = Report()
     erased: set[str] = set()  # ids of sessions whose customer was erased, in this or an earlier run
@@ -180,8 +181,8 @@ def _erase_session(
 ) -> Session:
     """Erase the customer from a session, unless it still needs the customer's data.
 
-    The session's note and withdrawal are erased first, because a later run skips an erased session.
-    Return the session as it is stored.
+    The note and the withdrawal of the session are erased first. If this run stopped after the
+    session, a later run would skip the session, and with it the note. Return the session as stored.
     """
     theirs = customer.gave(session)
     if not theirs and not in_session(session, customer):
@@ -343,8 +344,8 @@ def _erase_event(
 
     An event that is still to be delivered must name the customer, so the event is kept for a later
     run. `theirs` means that the customer of the event's session was erased. In that case, the
-    stored responses of the webhook's receiver are erased, too, even if the event's body names
-    another wallet, because these responses may repeat the customer's details.
+    stored responses of the webhook's receiver are erased, too, because they may repeat the
+    customer's details. This applies even if the event's body names another wallet.
     """
     waits = theirs and event.status is EventStatus.PENDING
     if not waits and event_without_wallet(event, customer, theirs=theirs) is event:

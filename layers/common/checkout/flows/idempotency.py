@@ -1,9 +1,9 @@
 """Return the first answer to a repeated request, by its `Idempotency-Key` (decisions.md).
 
-The answer is stored in the same transaction as the request's change, so neither is ever stored
-without the other. The only exception is the creation of a session: the answer is stored before the
-session (`Reservation.session`). If a request is refused, nothing is stored, and its key can be used
-for another request.
+The answer is stored, as a `Reservation`, in the same transaction as the request's change, so
+neither is ever stored without the other. Exception: when a session is created, the answer may be
+stored before the session (`Reservation.session`). If a request is refused, nothing is stored, and
+its key can be used for another request.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posted(Generic[T]):
-    """A merchant's POST: its key or None, its fingerprint, and a function that renders its result.
+    """A merchant's POST: idempotency key or None, fingerprint, and the function for its result.
 
-    The fingerprint is used only with a key. `lasting` means that neither the first request's change
-    nor the passing of time can cause the refusal of a repeated request. So if a repeated request is
-    refused, no stored answer is looked for.
+    The fingerprint is used only with a key. Many requests are refused when they are repeated,
+    because the first one has changed the state, or because time has passed. `lasting` means that
+    these two reasons cannot occur, so after a refusal no stored answer is looked for.
     """
 
     merchant: str
@@ -53,8 +53,8 @@ class Posted(Generic[T]):
     lasting: bool = False
 
 
-# A function that makes the record to write together with a result. The `str` argument is a random
-# text that identifies the write.
+# A function that makes the stored answer, which is written together with a result. The `str`
+# argument is a random text that identifies the write.
 Reserve = Callable[[T, str], Reservation]
 
 
@@ -68,7 +68,7 @@ class _Reply(Generic[T]):
         self._stored: tuple[T, str] | None = None
 
     def reserve(self, result: T, writer: str) -> Reservation:
-        """Return the record to write together with `result`. This method is a `Reserve`."""
+        """Return the stored answer, to write together with `result`. This method is a `Reserve`."""
         now = self._services.clock.now()
         body = self._posted.render(result)
         self._stored = result, body
@@ -91,7 +91,7 @@ class _Reply(Generic[T]):
 def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | None], T]) -> Answer:
     """Return the stored answer to `posted`. If there is none, call `act`, which stores a new one.
 
-    `act` is called with the function that makes the stored record, or with None if there is no key.
+    `act` is called with the function that makes the stored answer, or with None if there is no key.
     If `act` refuses the request because the first request has already changed the state, the first
     answer is returned. Raises IdempotencyKeyInvalid, IdempotencyKeyReused, and the errors of `act`.
     """
@@ -111,7 +111,7 @@ def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | No
 
 
 def stored(services: Services, merchant: str, key: str) -> Reservation | None:
-    """Return the live record of a key, or None. Raises IdempotencyKeyInvalid."""
+    """Return the stored answer for a key, unless it has expired. Raises IdempotencyKeyInvalid."""
     found = services.sessions.reservation(_place(merchant, key))
     live = found is not None and found.expires_at > services.clock.now()
     return found if live else None
@@ -137,7 +137,7 @@ def fingerprint_of(operation: str, parameters: Any) -> str:
 
 
 def _place(merchant: str, key: str) -> str:
-    """Return the id of a key's record. Raises IdempotencyKeyInvalid."""
+    """Return the id of the stored answer for a key. Raises IdempotencyKeyInvalid."""
     if not _KEY.fullmatch(key):
         raise IdempotencyKeyInvalid(
             "Idempotency-Key must be 1 to 255 printable ASCII characters.", param="Idempotency-Key"

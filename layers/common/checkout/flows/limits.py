@@ -28,8 +28,9 @@ def admit(services: Services, rule: Rule, client: str) -> None:
 def admit_work(services: Services, rule: Rule, client: str | None, *, provider: str) -> None:
     """Count one more use case that will send requests to wallets of `provider`.
 
-    If this process has recently completed a payment with this provider, use cases within `rule` are
-    counted only in this process, and not in the count that all processes share. Raises RateLimited.
+    Most use cases are counted in the store, in a count that all processes share. Exception: if this
+    process has recently completed a payment with this provider, use cases within `rule` are counted
+    in this process's memory only. Raises RateLimited.
     """
     if client is None:
         return
@@ -41,8 +42,8 @@ def admit_work(services: Services, rule: Rule, client: str | None, *, provider: 
 def admit_list(services: Services, merchant: str) -> None:
     """Count one more list that a merchant's program requests. Raises RateLimited.
 
-    A merchant's first list in a process is not counted, so most merchants cause no call to the
-    store.
+    A process counts the first list in each period in its own memory only, so most merchants cause
+    no call to the store.
     """
     if services.limits.take(LIST, merchant) > 0:
         _refuse(services.limits.take_list(merchant), "for lists with this merchant's keys")
@@ -58,8 +59,8 @@ def admit_letter(
 ) -> None:
     """Count one more e-mail today to an unconfirmed address. Raises RateLimited.
 
-    The limit for the mailbox is checked last, so that e-mails that another limit refuses do not
-    count against the mailbox.
+    The limit for the mailbox (`to`) is checked last, so that e-mails that another limit refuses do
+    not count against the mailbox.
     """
     counted = (
         (f"by {member.id}", LETTERS_OF_MEMBER),
@@ -82,7 +83,7 @@ def admit_items(services: Services, link: str, client: str, items: int, *, left:
 
 
 def admits_work(services: Services, client: str | None) -> bool:
-    """Count one more use case that will send requests to wallets. Return whether it may begin."""
+    """Count one more use case that will send requests to wallets. Return whether it may start."""
     return client is None or services.limits.take_shared(client) == 0
 
 

@@ -26,14 +26,18 @@ def get(merchants: DynamoMerchants, merchant_id: str) -> Merchant:
 def of(merchants: DynamoMerchants, record: Session | Refund) -> Merchant:
     """Read a payment's merchant, with the client and the wallet with which the payment began.
 
-    Raises ResourceMissing. Raises Unavailable if the merchant's record lacks this client and
-    wallet. The payment then waits, because wallets show a payment only to the client that made it.
+    (The client is who signs the requests to wallets.) Raises ResourceMissing. Raises Unavailable if
+    the merchant's record lacks this client and wallet. The payment then waits, because wallets show
+    a payment only to the client that made it.
     """
     return as_of(merchants, record.merchant, record.identity)
 
 
 def as_of(merchants: DynamoMerchants, merchant_id: str, identity: int | None) -> Merchant:
-    """Read a merchant with this identity (Merchant.as_of). Raises ResourceMissing, Unavailable."""
+    """Read a merchant with this former or present client and wallet (`Merchant.as_of`).
+
+    Raises ResourceMissing, Unavailable.
+    """
     merchant = merchants.get(merchant_id, identity or 0)
     if merchant is None:
         raise ResourceMissing("No such merchant.")

@@ -5,19 +5,19 @@ not stored, but found in the records each time, so a solved case is no longer sh
 
 If the operator has set a sender, a member can choose topics, a pace and a language, and enter an
 e-mail address. No notices are sent to the address until the member, while signed in, has confirmed
-it by a link. For each of these members, the sweep looks for new cases when the member's next look
-is due:
+it by a link. For each of these members, the scheduled sweep looks for new cases from time to time.
+A look has these steps:
 
     1  Read the member and find the cases. A revoked member gets no more e-mails.
     2  Write the cases to be sent and the time of the next look, if the record is still as it was
-       read. If two processes look at the same time, only one of them can write, and continues.
+       read. If two processes look at the same time, only one can write, and only this one goes on.
     3  Send one e-mail with all cases.
     4  If the mail service refuses the e-mail, write that it was not sent, so that the next look
        sends it.
 
-If the mail service does not answer, or the process dies after step 2, the e-mail may or may not
-have been sent. The e-mail is not sent again, but the banner in the dashboard still shows the cases.
-Cases that were solved before step 1 are not in the e-mail.
+If the mail service does not answer, or the process dies after step 2, the e-mail may not have been
+sent. It is not sent again, but the banner in the dashboard still shows the cases. Cases that were
+solved before step 1 are not in the e-mail.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class Case(StrEnum):
 class ActionItem:
     """One case that needs a person.
 
-    `target` is the id of the session, endpoint, key or budget, and `name` its name for people. `at`
-    is when the case began or, for a key, when the key ends.
+    `target` is the id of the session, endpoint, key or budget. `name` is how the pages call it.
+    `at` is when the case began or, for a key, when the key ends.
     """
 
     case: Case
@@ -115,7 +115,7 @@ class ActionItem:
 
 @dataclass(frozen=True, slots=True)
 class ActionItems:
-    """The cases that need a person, in the order of `Case`. If `more`, there may be others, too."""
+    """The cases that need a person, in the order of `Case`. If `more`, others may exist, too."""
 
     found: tuple[ActionItem, ...]
     more: bool
@@ -123,7 +123,7 @@ class ActionItems:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """An endpoint's last attempt, if any, and the time since which its attempts have failed."""
+    """An endpoint's newest attempt, if any, and since when it is failing, or None if it is not."""
 
     last: Delivery | None
     failing_since: datetime | None
@@ -228,7 +228,7 @@ def health(services: AnyServices, key: Actor, merchant: Merchant, endpoint: Endp
 
 
 def failing_since(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> datetime | None:
-    """Return when the endpoint began to fail, or None if its last attempts did not all fail."""
+    """Return when the endpoint began to fail, or None if its newest attempts did not all fail."""
     made = _made(events, endpoint)
     good = [number for number, each in enumerate(made) if each.succeeded]
     failed = made[good[-1] + 1 :] if good else made
@@ -250,8 +250,8 @@ def _made(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> list[Delivery
 def _budget(mandate: Mandate | None, now: datetime) -> Iterator[ActionItem]:
     """Yield a case if the refund budget has ended.
 
-    The budget is also treated as ended if the wallet has left the requests to renew the budget's
-    token unanswered for a day.
+    Also yield a case if the wallet has not answered, for a day, the requests to renew the budget's
+    token.
     """
     if mandate is None:
         return
@@ -264,7 +264,7 @@ def _budget(mandate: Mandate | None, now: datetime) -> Iterator[ActionItem]:
 
 
 def _keys(keys: tuple[ApiKey, ...], now: datetime) -> Iterator[ActionItem]:
-    """Yield the keys that were used recently and end soon."""
+    """Yield a case for each API key that was used recently and ends soon."""
     for each in keys:
         ends, used = each.lasts_until, each.last_used_at
         if ends is None or used is None or not each.active_at(now):
@@ -310,9 +310,10 @@ def choose(
     """Store a member's choice of notices. Return the choice, and the token of a confirmation link.
 
     The caller sends this link to the new address, which is in the field `asked`. The token is None
-    if the address is already confirmed. `client` is the client's network address. The record that
-    `reserve` makes is written together with the choice. Raise MerchantUnproven, MerchantSuspended,
-    EmailInvalid, ParameterInvalid, RateLimited, Conflict, and KeyHeld with `reserve`.
+    if the address is already confirmed. `client` is the browser's network address. `reserve` makes
+    the stored answer to the request's idempotency key, which is written together with the choice.
+    Raise MerchantUnproven, MerchantSuspended, EmailInvalid, ParameterInvalid, RateLimited,
+    Conflict, and KeyHeld with `reserve`.
     """
     if services.mail is None:
         raise ParameterInvalid("This service sends no e-mail.")

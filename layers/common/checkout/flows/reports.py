@@ -1,9 +1,9 @@
 """Reports: the search for transactions, exports, statements and daily figures.
 
 An export is read in parts, each of which fits into one Lambda response (6 MB, 29 s). Ended sessions
-are counted in the daily totals some minutes after their end. The figures also include listed
-sessions that have ended but are not counted yet, so the sums of the figures always equal the sums
-of the list.
+are counted in the stored daily totals some minutes after their end. The figures also include listed
+sessions that have ended but are not counted yet, so the sums of the figures equal the sums of the
+list. The index of the list is read in pages of up to 100 sessions.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def find_transactions(
     sessions whose customers gave this address. If nothing is found, the text is searched for in
     other fields: whole values, then order numbers, names and postal codes together, then sums of
     money. Invisible characters, and a "#" at the beginning, make no difference. Raises
-    CursorInvalid, and Unavailable if the merchant's key for customers' details is needed but cannot
-    be read.
+    CursorInvalid. Also raises Unavailable, if the key that encrypts the details of the merchant's
+    customers is needed but cannot be read.
     """
     typed, *spellings = _spellings(text)
     if not typed:
@@ -98,7 +98,8 @@ def _mark(
 ) -> str | None:
     """Return the lookup text that `mark` makes of a typed text, or None if it makes none.
 
-    Also returns None if the merchant's key cannot be decrypted; the operator then gets an alarm.
+    Also returns None if the merchant's key for customers' details cannot be decrypted; the operator
+    then gets an alarm.
     """
     merchant = services.merchants.get(key.merchant) if typed else None
     if merchant is None or typed is None:
@@ -128,7 +129,8 @@ def _named(
 ) -> SessionList:
     """Return a page of the sessions whose customers gave this name or postal code.
 
-    If other sessions were `found`, they are shown even while the merchant's key cannot be read.
+    If other sessions were already `found`, the page is empty, instead of an error, while the
+    merchant's key for customers' details cannot be read.
     """
     try:
         marked = _mark(services, key, details.spoken_mark, typed)
@@ -140,14 +142,14 @@ def _named(
 
 
 def _with_first(ordered: SessionList, named: SessionList) -> SessionList:
-    """Return the first page of both lists together. The cursor continues the list `named`."""
+    """Return the sessions of both lists as one page, newest first, with the cursor of `named`."""
     both = {each.id: each for each in (*ordered.sessions, *named.sessions)}
     newest = sorted(both.values(), key=lambda each: (each.created_at, each.id), reverse=True)
     return replace(named, sessions=tuple(newest))
 
 
 def _ids(services: Services, key: Actor, typed: str) -> Iterator[str]:
-    """Yield the id of the session that a typed id belongs to, if the text is an id."""
+    """Yield the id of the session that the typed text belongs to, if the text is an id."""
     named = _SESSION.search(typed)
     if named:
         yield named[0]
@@ -180,7 +182,7 @@ EXPORT_ROUNDS: Final = 10  # index pages of 100 that are read for a part
 
 @dataclass(frozen=True, slots=True)
 class ExportPart:
-    """Sessions of an export, newest first; `next_cursor` is None in the last part.
+    """A part of an export: sessions, newest first; `next_cursor` is None in the final part.
 
     All sessions that were created after `looked_to` have been read.
     """
@@ -190,7 +192,7 @@ class ExportPart:
     looked_to: datetime | None
 
     def cut(self, key: Actor, length: int) -> ExportPart:
-        """Return the part with only the first `length` sessions, which fit into the response."""
+        """Return the part with only the first `length` sessions, so that it fits the response."""
         if length == len(self.sessions):
             return self
         kept = self.sessions[:length]
@@ -212,8 +214,8 @@ def export_part(services: DashboardServices, key: Actor, text: str, query: ListQ
 
 STATEMENT_DAYS_MAX: Final = 31
 STATEMENT_PAGE: Final = 100
-STATEMENT_ROUNDS: Final = 150  # a statement reads at most this many pages
-READ_FOR: Final = timedelta(seconds=5)  # after this time, the statement is shown incomplete
+STATEMENT_ROUNDS: Final = 150  # a statement reads at most this many pages of an index
+READ_FOR: Final = timedelta(seconds=5)  # after this time, a statement is shown with what was read
 # A session can be decided long after its creation, if a partial payment is accepted or if money
 # arrives late.
 DECIDED_WITHIN: Final = timedelta(days=31)
@@ -232,7 +234,7 @@ class Statement:
 def read_statement(
     services: DashboardServices, key: Actor, *, first: date, last: date
 ) -> Statement:
-    """Return the statement of these days, at most the last STATEMENT_DAYS_MAX of them."""
+    """Return the statement of these days, or of the latest STATEMENT_DAYS_MAX if there are more."""
     first = max(first, last - timedelta(days=STATEMENT_DAYS_MAX - 1))
     begin = datetime.combine(first, time(), UTC)
     end = datetime.combine(last + timedelta(days=1), time(), UTC)
@@ -247,7 +249,7 @@ def read_statement(
 def _sessions(
     services: DashboardServices, key: Actor, begin: datetime, end: datetime, until: datetime
 ) -> tuple[list[Session], bool]:
-    """Return the sessions created in this time, and whether all were read. Stop at `until`."""
+    """Return the sessions created in this time, and whether all were read by the time `until`."""
     found: list[Session] = []
     after = None
     for _ in range(STATEMENT_ROUNDS):
@@ -271,7 +273,7 @@ def refunds_of(
 ) -> tuple[list[Refund], bool]:
     """Return the refunds that may have ended since `begin`, and whether all of them were read.
 
-    Stop at `until`, or after `rounds` reads.
+    Stop at the time `until`, or after `rounds` reads.
     """
     begin -= REFUNDED_WITHIN
     found: list[Refund] = []
@@ -296,7 +298,7 @@ TRIES: Final = 3
 class Figures:
     """The sums of some days, in the order of the days.
 
-    Sessions that ended in the last minutes and were created before `looked_to` may be missing.
+    Sessions that ended a few minutes ago and were created before `looked_to` may be missing.
     `looked_to` is None if no session is missing.
     """
 
@@ -305,11 +307,11 @@ class Figures:
 
 
 def daily_figures(services: DashboardServices, key: Actor, *, first: date, last: date) -> Figures:
-    """Return the figures from `first` to `last`, at most the last 2 * FIGURES_DAYS_MAX days.
+    """Return the figures of the days from `first` to `last`, at most 2 * FIGURES_DAYS_MAX days.
 
-    The figures include ended sessions that were not counted yet. The function makes one read for
-    each of the merchant's shards per 100 days, two reads of how far the counting has come, and one
-    read of a page of the list.
+    In a longer period, the earliest days are left out. The figures include ended sessions that were
+    not counted yet. The merchant's lists have parts, the shards. The function makes one read for
+    each shard per 100 days, two reads of how far the counting has come, and one read of a page.
     """
     first = max(first, last - timedelta(days=2 * FIGURES_DAYS_MAX - 1))
     wanted = [first + timedelta(days=number) for number in range((last - first).days + 1)]

@@ -17,8 +17,9 @@ def retry_on_conflict(record: T, changed: Callable[[T], T], write: Callable[[T],
     """Write the result of `changed`.
 
     If another process has written the record first, `changed` is called again with the newer
-    version. Returns the record as written. If `changed` returns its record unchanged, nothing is
-    written. Raises Conflict after TRIES attempts, and the errors of `changed` and `write`.
+    version. Returns the record as written. If `changed` returns the record that it was given,
+    nothing is written. Raises Conflict after TRIES attempts, and the errors of `changed` and
+    `write`.
     """
     for _ in range(TRIES):
         after = changed(record)

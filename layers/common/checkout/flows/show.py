@@ -1,4 +1,4 @@
-"""Read a stored record for the operator, and find the session that a log line names.
+"""Read a stored record for the operator, and find the session of a log line by its reference.
 
 Records are stored compressed, so the table itself shows little of them. A field with `repr=False`
 is a secret, such as a sealed token, and is not shown.
@@ -42,9 +42,9 @@ def record(services: DashboardServices, record_id: str) -> dict[str, Any]:
 
     Raise ResourceMissing, and Conflict if the record cannot be read.
 
-    `record_id` is the id of a session, a refund, an event or its copy, a merchant or a payment
-    link. For an API key or the answer to an idempotency key, it is the hash under which the record
-    is stored.
+    `record_id` is the id of a session, a refund, a webhook event or an event's copy, a merchant or
+    a payment link. For an API key or the answer to an idempotency key, `record_id` is the hash
+    under which the record is stored.
     """
     reads: Mapping[str, Callable[[str], Any]] = {
         "cs": services.sessions.get,
@@ -72,7 +72,7 @@ def record(services: DashboardServices, record_id: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A session that log lines name. `session` is None if the session's record cannot be read."""
+    """The session of a log line. `session` is None if the session's record cannot be read."""
 
     id: str
     merchant: str | None

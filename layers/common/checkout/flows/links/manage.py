@@ -68,9 +68,9 @@ from open_payments.models import Amount
 
 PAGE: Final = 50
 DESCRIPTION_MAX: Final = 500  # characters
-# The default for the largest amount that customers can choose, so that this service refuses a
-# mistyped amount before the wallet does. The number is of whole units, such as dollars or euros. In
-# a currency without decimals, the limit is 100 times this number.
+# The default for the largest amount that customers can choose, so that this service, and not the
+# wallet, refuses a mistyped amount. The number is of whole units, such as dollars or euros.
+# Exception: in a currency without decimals, the limit is 100 times this number.
 LARGEST_USUAL: Final = 10_000
 OPTIONAL: Final = "optional"
 REQUIRED: Final = "required"
@@ -130,8 +130,8 @@ def create(
     not asked for those that are empty or absent. `ships_to` has country codes, or is empty for all
     countries. `at_once` is the number of items that a customer can buy at once; empty means one.
     If `smallest` is given instead of `amount`, customers choose the amount, up to `largest`. If
-    `largest` is empty, the limit is LARGEST_USUAL. The record that `reserve` makes is written
-    together with the link.
+    `largest` is empty, the limit is LARGEST_USUAL. `reserve` makes the stored answer to the
+    request's idempotency key, which is written together with the link.
     Raise MerchantUnproven, MerchantSuspended, ParameterMissing, ParameterInvalid, AmountTooSmall,
     AmountNotRepresentable, UrlInvalid, ResourceMissing, Conflict, and KeyHeld with `reserve`.
     """
@@ -176,7 +176,7 @@ def create(
 
 
 def stop(services: DashboardServices, key: Actor, link_id: str) -> None:
-    """Stop the link. Purchases that have begun can still be paid. Raise ResourceMissing."""
+    """Stop the link. Purchases that began earlier can still be paid. Raise ResourceMissing."""
     link = get(services, key, link_id)
     if link.stopped_at is None:
         services.links.set_stopped(link, services.clock.now())
@@ -331,7 +331,7 @@ def _open_amount(
     code, scale = merchant.asset_code, merchant.asset_scale
     least = _amount(merchant, smallest, "smallest", "smallest amount")
     units = to_wallet(least, currency=code, asset_code=code, asset_scale=scale)
-    if units.value < ROUNDED_FROM:  # a converted payment that loses one unit would never complete
+    if units.value < ROUNDED_FROM:  # a payment that loses one unit by conversion never completes
         few = Amount(ROUNDED_FROM, code, scale)
         raise AmountTooSmall(f"The smallest amount must be at least {few}.", param="smallest")
     usual = LARGEST_USUAL * 10 ** max(2, minor_unit_digits(code, wallet_scale=scale))

@@ -1,9 +1,10 @@
 """Begin a purchase at a payment link, which creates a session.
 
-The form on the link's page sends a `visit`, a nonce that is the idempotency key of the purchase. So
-a form that is sent twice, or again after going back, creates only one session and takes its items
-from the stock only once. A form with corrected details, another quantity or another amount begins
-another purchase. The first purchase is then never paid, and its items return to the stock.
+The form on the link's page sends a `visit`, a random text that is the idempotency key of the
+purchase. So a form that is sent twice, or again after going back, creates only one session and
+takes its items from the stock only once. Exception: a form that is sent again with corrected
+details, another quantity or another amount begins another purchase. The first purchase is then left
+unpaid, and its items return to the stock.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _NO_LINK: Final = "No such payment link."
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The session of a `visit`; `ended` if it was begun earlier and has ended since then."""
+    """The session of a `visit`; `ended` if the session was begun earlier and has already ended."""
 
     session_id: str
     ended: bool
@@ -87,12 +88,12 @@ def begin(
 ) -> Begun:
     """Return the session of this visit. Create the session if there is none.
 
-    If the link has a limited stock, the session holds `quantity` items. `amount` is the one that
-    the customer has chosen (`PaymentLink.chosen`), or None if the price is fixed. If this visit has
-    already begun a purchase with other details or another amount, a new visit begins another
-    purchase with the new ones. Raises ParameterInvalid, RateLimited, Conflict (the link is stopped,
-    or has too few items left), Unavailable and the errors of `PaymentLink.opened`. After an error
-    no session was created, and no item is held.
+    If the link has a limited stock, the session holds `quantity` items. `amount` is what the
+    customer has chosen to pay (`PaymentLink.chosen`), or None if the price is fixed. If this visit
+    has already begun a purchase with other details or another amount, another purchase is begun
+    under a new visit. Raises ParameterInvalid, RateLimited, Conflict (the link is stopped, or has
+    too few items left), Unavailable and the errors of `PaymentLink.opened`. After an error no
+    session was created, and no item is held.
     """
     if not is_visit(visit):
         raise ParameterInvalid("This page has expired. Reload it and try again.", param="visit")
@@ -120,19 +121,22 @@ def begin(
 
 
 def continues(services: PayServices, link: PaymentLink, visit: str) -> bool:
-    """Return whether this visit has a session that has not ended, even if no items are left."""
+    """Return whether this visit has a session that has not ended.
+
+    The customer can continue this session even if no items are left.
+    """
     found = idempotency.stored(services, link.id, visit) if is_visit(visit) else None
     return found is not None and not apply_clock(services, load(services, found.body)).terminal
 
 
 def began(services: PayServices, link: PaymentLink, visit: str, session_id: str) -> bool:
-    """Return whether the session began with the form of this visit."""
+    """Return whether the session was begun by the form with this visit."""
     found = idempotency.stored(services, link.id, visit) if is_visit(visit) else None
     return found is not None and found.body == session_id
 
 
 def cancel(services: PayServices, link: PaymentLink, visit: str, session_id: str) -> None:
-    """Cancel a sale for the till that began it.
+    """Cancel a sale for the till (a shop's sales screen) that began it.
 
     Raises ResourceMissing if the sale began with another visit, and the errors of `close.cancel`.
     """
@@ -187,7 +191,10 @@ def _open(
 
 
 def _rows(services: PayServices, link: PaymentLink) -> Sequence[str | None]:
-    """Return the ids of the stock's rows, from a random row on; only None without a stock."""
+    """Return the ids of the rows that store the stock, starting with a random row.
+
+    If the link has no stock, returns only None.
+    """
     if not link.limited:
         return (None,)
     first = services.random_bytes(1)[0] % link.rows if link.rows > 1 else 0
@@ -199,8 +206,8 @@ def _fingerprint(
 ) -> str:
     """Return the fingerprint of a purchase.
 
-    The fingerprint includes the visit, which is not stored, so that nobody can guess the details
-    from a stored fingerprint.
+    The fingerprint includes the visit, a random text that is not stored. So nobody can find out the
+    details by computing fingerprints of guesses.
     """
     if details == NONE_GIVEN and quantity == 1 and amount is None:
         return fingerprint_of("buy", link.id)

@@ -2,13 +2,13 @@
 
 The plain text of a key is only in the return value of the call that creates the key, and in no
 error, log or record. A request's key is looked up by its hash, and the error for a rejected key
-does not show whether the key ever existed. The last full-access key without an expiry date cannot
-be revoked, because without it the merchant's server could not get a new key before the other keys
-expire.
+does not show whether the key ever existed. A merchant cannot revoke its only full-access key
+without an expiry date. Otherwise, the merchant could be left with keys that all expire or have
+limited rights.
 
-The last refused requests of a key are stored so that its merchant can see them. Successful requests
-and requests without a valid key are not stored. Each process stores only a limited number of
-refused requests for each key, so a flood of wrong requests causes few writes.
+The newest refused requests of a key are stored so that the merchant can see them. Successful
+requests and requests without a valid key are not stored. Each process stores only a limited number
+of refused requests for each key, so a flood of wrong requests causes few writes.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def successor(
 
 
 def listed(services: DashboardServices, key: Actor) -> tuple[ApiKey, ...]:
-    """Return the active keys and the last ended keys, both newest first, with one query."""
+    """Return the active keys, then at most ENDED_SHOWN ended keys, each group newest first."""
     now = services.clock.now()
     keys = sorted(services.api_keys.of(key.merchant), key=_age, reverse=True)
     active = [each for each in keys if each.active_at(now)]
@@ -117,10 +117,11 @@ def create(
 ) -> NewKey:
     """Create a key with these scopes, which ends at `ends_at`, or never if `ends_at` is None.
 
-    The new key cannot have more rights than its maker. If the maker is a key, the new key cannot be
-    valid for longer than the maker. The record that `reserve` makes is written together with the
-    new key. Raise ParameterMissing, ParameterInvalid, KeyUnexpectedState, Conflict,
-    PermissionMissing, and KeyHeld with `reserve`.
+    The new key cannot have more rights than its maker, the member or key `key`. If the maker is a
+    key, the new key cannot be valid for longer than the maker. `reserve` makes the stored answer to
+    the request's idempotency key, which is written together with the new key. Raise
+    ParameterMissing, ParameterInvalid, KeyUnexpectedState, Conflict, PermissionMissing, and KeyHeld
+    with `reserve`.
     """
     name = _name(name)
     now = services.clock.now()
@@ -147,7 +148,7 @@ def create(
 
 
 def roll(services: DashboardServices, key: Actor, key_id: str, *, overlap: timedelta) -> NewKey:
-    """Replace a key with one that has equal rights; the old key ends after `overlap` (0 to 7 days).
+    """Create a key with the rights of an old key, which ends after `overlap` (0 to 7 days).
 
     Raise ParameterInvalid, ResourceMissing, KeyUnexpectedState, Conflict, PermissionMissing.
     """
@@ -195,8 +196,8 @@ def given(actor: Actor) -> frozenset[Scope]:
 def _require_given(actor: Actor, scopes: tuple[Scope, ...], ends_at: datetime | None) -> None:
     """Raise PermissionMissing for a scope that the actor cannot give.
 
-    Raise ParameterInvalid if the actor is a key with an end and `ends_at` is later, because a key
-    cannot make another key that is valid for longer.
+    Raise ParameterInvalid if the actor is a key that ends before `ends_at`, because a key cannot
+    make a key that is valid for longer than itself.
     """
     if not given(actor).issuperset(scopes):
         raise PermissionMissing(
@@ -234,7 +235,7 @@ def change_copied(
 def _all(services: DashboardServices, merchant: str, actor: Actor | None) -> list[ApiKey]:
     """Return the merchant's keys: those in the index, and the actor if the actor is a key.
 
-    The index lags a little, so it may not contain the actor's key yet.
+    The index is updated with a little delay, so it may not contain the actor's key yet.
     """
     known = {each.id: each for each in services.api_keys.of(merchant)}
     if isinstance(actor, ApiKey):
@@ -277,7 +278,7 @@ _READING: Final = ("GET", "HEAD")
 def scope_of(method: str, route: str) -> Scope:
     """Return the scope that a route needs; `route` is its path, with names in place of ids.
 
-    If the path is not a route, methods that only read need the scope to read, and all other methods
+    If no such route exists, methods that only read need the scope to read, and all other methods
     need the scope to manage.
     """
     door = API.get((method, route))
@@ -296,9 +297,9 @@ def authenticate(
     """Return the key of an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
 
     The key needs the scope of the method and the route (`scope_of`). Before this scope is checked,
-    `known` is called with the key, so that the caller can note a refusal with it. Raises
+    `known` is called with the key, so that the caller can store a refusal for this key. Raises
     ApiKeyMissing if there are no bearer credentials, PermissionMissing if the key lacks the scope,
-    and as `active_key` does.
+    and the errors of `active_key`.
     """
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     presented = credentials.strip()

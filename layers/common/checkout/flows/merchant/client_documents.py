@@ -1,9 +1,10 @@
 """Build the document and the public keys of a client that this service runs for a merchant.
 
-A merchant without a key file has no client of their own at wallets, so this service is their
-client. Wallets read the client's keys at each signed request. When a customer has to approve a
-payment, wallets read the document and show the name in it. The document has all six fields of a
-wallet address document, because providers refuse an approval if the client's document lacks one.
+At a wallet, a client is whoever signs the requests. A merchant without a key file has no client of
+their own, so this service signs for them. Wallets read the client's keys at each signed request.
+When a customer has to approve a payment, wallets read the client's document and show the name in
+it. The document has all six fields of a wallet address document, because providers refuse an
+approval if one of them is missing.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def client_url(base_url: str, merchant_id: str) -> str:
 
 
 def document(merchants: DynamoMerchants, base_url: str, client_id: str) -> dict[str, Any]:
-    """Return the wallet address document of a client, by the end of its URL.
+    """Return the wallet address document of a client; `client_id` is the end of the client's URL.
 
     Raises ResourceMissing.
     """
@@ -50,10 +51,10 @@ def document(merchants: DynamoMerchants, base_url: str, client_id: str) -> dict[
 
 
 def jwks(merchants: DynamoMerchants, client_id: str) -> dict[str, Any]:
-    """Return the public keys of a client, by the end of its URL (RFC 7517, RFC 8037).
+    """Return a client's public keys; `client_id` is the end of its URL (RFC 7517, RFC 8037).
 
-    If the merchant has changed to a key file, these keys remain readable for payments that have
-    begun before. Raises ResourceMissing.
+    If the merchant has changed to a key file, these keys remain readable for payments that began
+    before the change. Raises ResourceMissing.
     """
     keys = _of(merchants, client_id).service_keys
     return {"keys": [Jwk(each.key_id, each.x).members() for each in keys]}

@@ -29,10 +29,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """Whether the wallet has the currency of the setup, and whether the key is found.
+    """Whether the wallet has the currency of the setup, and whether the merchant's key is found.
 
-    Wallets read the key at the merchant's wallet address or, without a key file, at our client
-    document.
+    Wallets look for the key at the merchant's wallet address. For a merchant without a key file,
+    they look at the document of the client that this service runs (client_documents.py).
     """
 
     wallet: State
@@ -40,7 +40,7 @@ class Connected:
 
 
 def check(services: DashboardServices, merchant: Merchant) -> Connected:
-    """Read the merchant's wallet address, and its keys as wallets do. Return problems as states."""
+    """Read the merchant's wallet address, and the keys where wallets do. Return the results."""
     client = services.wallets().anonymous(deadline=services.clock.now() + TIME_BUDGET)
     try:
         wallet = client.get_wallet_address(merchant.wallet_address)

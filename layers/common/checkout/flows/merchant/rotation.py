@@ -2,9 +2,10 @@
 
 Each merchant's record is written only if it has not changed since it was read, so the run does not
 disturb checkouts and the dashboard. The run can be stopped and started again, because secrets that
-are already encrypted with the new key are not changed. A secret that neither key can decrypt is not
-changed, but counted. Sessions are not changed, because their secrets are either removed within days
-(docs/operating.md) or sealed under a key of their merchant.
+are already encrypted with the new key are not changed. A secret that neither the old nor the new
+key can decrypt is not changed, but counted. Sessions are not changed. Some of their secrets are
+removed within days (docs/operating.md); the others are encrypted with a key of their merchant,
+which this run encrypts again.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Progress:
 def re_encrypt(services: PayServices, *, on_progress: Callable[[Progress], None]) -> Progress:
     """Encrypt the secrets of all merchants again, and call `on_progress` after each page.
 
-    Raises `errors.Unavailable`; a new run then encrypts the rest.
+    After it raises `errors.Unavailable`, another run encrypts the rest.
     """
     progress = Progress()
     after: str | None = None
@@ -97,8 +98,9 @@ def _renewed(services: PayServices, merchant: Merchant) -> Merchant:
 
     If no secret has to be encrypted again, the same object is returned.
 
-    The merchant's key for details is wrapped for the API if DETAILS_KMS_KEY was set after the
-    merchant's setup. Raises SecretUnreadable if a secret cannot be decrypted.
+    The API needs a copy of the merchant's key for customers' details that AWS KMS encrypts with
+    DETAILS_KMS_KEY. If DETAILS_KMS_KEY was set after the merchant's setup, this copy is made now.
+    Raises SecretUnreadable if a secret cannot be decrypted.
     """
     vault = services.vault
     place = private_key_place(merchant.id)

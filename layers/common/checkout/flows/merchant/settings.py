@@ -60,9 +60,9 @@ _CALLED: Final = {
 def change(services: DashboardServices, key: Actor, typed: Mapping[str, str]) -> None:
     """Change all typed settings, or none after an error. Absent settings do not change.
 
-    An empty text removes a value; an empty color means the default color. Unchanged return hosts
-    are written again if an active key lacks them, which happens if the key was created during their
-    last change. Raise ParameterInvalid, Conflict.
+    An empty text removes a value; an empty color means the default color. The return hosts (to
+    which customers may be sent back) are written, even unchanged, if an active API key lacks them.
+    This happens if the key was created while they were changed. Raise ParameterInvalid, Conflict.
     """
     merchant = merchants.get(services.merchants, key.merchant)
     fields: dict[str, Any] = {
@@ -125,10 +125,10 @@ def remove_logo(services: DashboardServices, key: Actor) -> None:
 
 
 def spread(services: DashboardServices, merchant_id: str, shards: int) -> Merchant:
-    """Split the merchant's lists into this number of shards from the next session on.
+    """From the next session on, split the merchant's lists into this number of shards.
 
     More shards accept more new records a second (domain/ground/parts.py). The number is written to
-    all keys even if it does not change, because a key may lack it. Raise ParameterInvalid,
+    all API keys even if it does not change, because a key may lack it. Raise ParameterInvalid,
     ResourceMissing, Conflict.
     """
     if shards not in PARTS:
@@ -149,11 +149,11 @@ def spread(services: DashboardServices, merchant_id: str, shards: int) -> Mercha
 def keys_behind(
     services: DashboardServices, merchant: Merchant, keys: Sequence[ApiKey] | None = None
 ) -> bool:
-    """Return whether an active key lacks the merchant's last change of the copied fields.
+    """Return whether an active API key lacks the newest change of the fields copied to the keys.
 
-    A key that was created during the change can lack it. The index can be out of date, so if a key
-    in the index seems to lack the change, the key's own record is read. `keys` are the merchant's
-    keys if the caller has already read them.
+    A key that was created during the change can lack it. The index of keys can be out of date. So
+    if a key seems to lack the change in the index, the key's own record is read. `keys` are the
+    merchant's keys if the caller has already read them.
     """
     now = services.clock.now()
     for listed in services.api_keys.of(merchant.id) if keys is None else keys:
@@ -230,7 +230,7 @@ def _read_as(
 ) -> Callable[[str], str | None]:
     """Return a function like `read` that raises ParameterInvalid with `text` instead of None.
 
-    An empty text removes a value that is not required.
+    If the value is not `required`, an empty typed text removes the value.
     """
 
     def value(typed: str) -> str | None:
@@ -250,7 +250,7 @@ def _providers(typed: str) -> tuple[Provider, ...]:
 
 
 def _tolerance(typed: str) -> int:
-    """Return how many of the wallet's smallest units may be missing from a future payment."""
+    """Return how many of the wallet's smallest units may be missing from a payment from now on."""
     return _whole(typed, TOLERANCE_MAX, "The tolerance", param="tolerance")
 
 

@@ -1,8 +1,8 @@
 """Set up a merchant: read the wallet, check the private key, and create the first API key.
 
 The private key must belong to the public key that is registered at the wallet under the given key
-id. A wallet can belong to only one merchant. Without a key file, the service acts as the merchant's
-client at wallets, with a key that this module generates
+id. A wallet can belong to only one merchant. For a merchant without a key file, this service is the
+client at wallets, that is, it signs the requests, with a key that this module generates
 (docs/decisions/0023-the-service-is-the-merchants-client.md). Source: spec.md "Merchant setup
 procedure".
 """
@@ -42,8 +42,9 @@ from open_payments.signatures import load_private_key, public_x
 
 DEADLINE: Final = timedelta(seconds=30)
 IDENTITIES_MAX: Final = 20  # former clients or wallets, half a kilobyte each in the record
-# Our client document shows a key some time before its first use and some time after its last use,
-# because copies of the document may be a minute old, and processes cache a merchant for a minute.
+# Our client document (client_documents.py) shows a key some time before the key's first use and
+# some time after its final use. Wallets' copies of the document may be a minute old, and our
+# processes cache a merchant for a minute.
 SHOWN_BEFORE: Final = timedelta(minutes=5)
 SHOWN_AFTER: Final = timedelta(days=1)
 
@@ -160,8 +161,8 @@ def add_api_key(
 def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
     """Store a new private key and key id. The wallet is read again. Raises SetupRefused.
 
-    Without a key file, the service generates a new key. Sessions in flight continue with the client
-    that began them, which signs with the wallet's own key or with ours.
+    Without a key file, the service generates a new key. Payments in flight continue with the client
+    that began them, which is either the merchant's own (with a key file) or this service.
     """
     merchant = _existing(services, new.wallet_address)
     found = _checked(services, replace(new, wallet_address=merchant.wallet_address))
@@ -232,7 +233,7 @@ def _require_room(merchant: Merchant) -> None:
 
 
 def _servers(wallet: WalletAddress) -> dict[str, Any]:
-    """Return those fields of a merchant that come from the wallet and can change there."""
+    """Return the fields of a merchant that come from the wallet's document and can change there."""
     return {
         "auth_server": wallet.auth_server,
         "resource_server": wallet.resource_server,
@@ -261,9 +262,9 @@ def _signer(
 def _next_key(services: PayServices, merchant: Merchant) -> dict[str, Any]:
     """Return a merchant's fields with a new key in our client document.
 
-    The new key signs only after SHOWN_BEFORE, unless the present key cannot be decrypted because
-    ENCRYPTION_KEY was lost. Keys that were replaced more than SHOWN_AFTER ago are removed from the
-    document.
+    The new key signs only when the time SHOWN_BEFORE has passed. Exception: the new key signs at
+    once if the present key cannot be decrypted because ENCRYPTION_KEY was lost. Keys that were
+    replaced longer ago than the time SHOWN_AFTER are removed from the document.
     """
     now = services.clock.now()
     wait = SHOWN_BEFORE if key_opens(services, merchant) else timedelta(0)
@@ -348,7 +349,7 @@ def read_wallet(services: PayServices, typed: str) -> WalletAddress:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A wallet, and the private key that belongs to the public key registered there, if any."""
+    """A wallet and, if given, the private key to the public key that is registered there."""
 
     wallet: WalletAddress
     key_id: str | None = None

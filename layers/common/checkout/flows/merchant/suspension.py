@@ -1,9 +1,10 @@
 """Suspend a merchant, pause all sales, or revoke an API key, as the operator.
 
-A suspended merchant gets no new sessions. Its API keys cannot create sessions from the next request
-on, and its payment links stop within a minute. In its existing sessions, customers cannot submit a
-wallet. Payments that have begun are finished. The suspension has no entry in the merchant's audit
-log, because the log contains only what the merchant's own keys and people have done.
+A suspended merchant gets no new sessions. From the next request on, the merchant's API keys cannot
+create sessions. Within a minute, the merchant's payment links stop. In existing sessions, customers
+cannot submit a wallet. Payments that have begun are finished. A suspension has no entry in the
+merchant's audit log, because the log contains only what the merchant's own keys and people have
+done.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PAGE: Final = 100
 
 @dataclass(slots=True)
 class Changed:
-    """The number of merchants that were changed, and the ids of those to try again."""
+    """The number of merchants that were changed, and the ids of merchants to try again."""
 
     done: int = 0
     again: list[str] = field(default_factory=list)
@@ -50,9 +51,9 @@ def suspend(services: DashboardServices, merchant_id: str) -> Merchant:
 def resume(services: DashboardServices, merchant_id: str) -> Merchant:
     """End a merchant's suspension, even if it was caused by a pause of all sales.
 
-    If the merchant signed up and has not proved that the wallet is theirs, the operator confirms
-    this with `resume`. Raise as `suspend` does, and Conflict also if the wallet belongs to another
-    merchant.
+    If the merchant signed up and has not proved that the wallet is theirs, `resume` means that the
+    operator confirms it. Raise as `suspend` does, and Conflict also if the wallet belongs to
+    another merchant.
     """
     merchant = merchants.get(services.merchants, merchant_id)
     if merchant.ownership in (Ownership.UNPROVEN, Ownership.REFUSED):
@@ -66,15 +67,15 @@ def pause_all(services: DashboardServices) -> Changed:
 
 
 def resume_all(services: DashboardServices) -> Changed:
-    """End the suspensions by `pause_all`. Merchants that `suspend` has suspended stay suspended."""
+    """End the suspensions by `pause_all`. Those by `suspend` continue."""
     return _each(services, Suspension.WITH_ALL, None)
 
 
 def revoke(services: DashboardServices, key: ApiKey) -> NewKey | None:
     """Revoke an API key, effective with its next request.
 
-    If the merchant has no other full-access key without an expiry date, return a new key that
-    replaces this one, because without a key the merchant's server could do nothing. Raise
+    If the merchant has no other full-access key without an expiry date, return a new key in place
+    of the revoked one. Otherwise, the merchant's server could be left without a key. Raise
     KeyUnexpectedState, Conflict.
     """
     if key.revoked_at is not None:

@@ -1,9 +1,11 @@
 """Request the payer's approval, verify its callback, and claim and redeem the approval once.
 
-The approval is an interactive grant (RFC 9635) with limits. After a temporary error, the approval
-is kept for another try; an abandoned approval is canceled. Sales, refunds and budgets all use this
-module (docs/decisions/0028-one-engine-for-approvals-and-payments.md). The steps W5 to W7 and
-C6 to C8 are those of domain/session/transitions.py.
+The approval is an interactive grant (RFC 9635) with limits. After the payer has approved, their
+wallet sends the browser back with an `interact_ref`, which the checkout redeems once for an access
+token. After a temporary error, the approval is kept for another try; an abandoned approval is
+canceled. Sales, refunds and budgets all use this module
+(docs/decisions/0028-one-engine-for-approvals-and-payments.md). The writes W5 to W7 and the calls C6
+to C8 are those of domain/session/transitions.py.
 """
 
 from __future__ import annotations
@@ -37,17 +39,17 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", "Session", "Refund", "Mandate")  # the kinds of records that wait for an approval
 T = TypeVar("T")
-# A function that returns a note on a problem for the history, and the record's fields that store
-# the problem. The error is None if the problem is that the price has risen.
+# A function that returns the fields that store a problem in the record, and before them a note for
+# the record's history. The error is None if the problem is that the price has risen.
 Blame = Callable[[Any, Problem, op.OpenPaymentsError | None], tuple[str, dict[str, Any]]]
 
 LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
 TOO_FAST_PAUSE: Final = 5.0  # seconds to wait after the error `too_fast`
 STUMBLE_PAUSE: Final = 2.0  # seconds to wait after another temporary error
-# A request repeats a call only if this much time is left, which is enough for a slow answer and for
-# the payment after that answer.
+# A failed call is repeated only if this much time is left, which is enough for a slow answer and
+# then the payment.
 ROOM: Final = timedelta(seconds=12)
-# After a temporary error while an approval is redeemed, the browser tries again for this long.
+# If redeeming an approval fails with a temporary error, the browser tries again for this long.
 KEPT_FOR: Final = timedelta(minutes=3)
 KEPT_PAUSE: Final = 10  # seconds until the browser calls the URL again
 
@@ -56,12 +58,12 @@ KEPT_PAUSE: Final = 10  # seconds until the browser calls the URL again
 class CallbackResult(Generic[T]):
     """The record after a callback.
 
-    If `wait_seconds` is above 0, nothing was done, or the wallet had a temporary error. The browser
-    must then call the same URL again after that time. The browser waits instead of the server,
-    because any number of copies of the request can arrive before one of them gets the claim.
+    If `wait_seconds` is above 0, nothing was done, or the wallet had a temporary error. In both
+    cases the browser must call the same URL again after that time. The server does not wait itself,
+    because any number of copies of the request can arrive before one of them claims the approval.
     `asks` means that nothing was done because the approval was begun in another browser, so the
     customer in this browser has to confirm first. `verified` means that the browser came back with
-    the session's approval, and that the customer has confirmed if this was necessary.
+    the session's approval, and that the customer has confirmed if a confirmation was necessary.
     """
 
     record: T
@@ -75,8 +77,9 @@ def ask(
 ) -> tuple[Grant, str]:
     """Request the grant (C6). Return it with the URL of the page where the payer approves it.
 
-    If the limits contain a receiver and a debit, the grant allows only this payment. Without
-    limits, the grant allows only reading payments. Raises open_payments errors.
+    If the limits contain a receiver and a debit, the grant allows only a payment to this receiver
+    for this debit. Without limits, the grant allows only reading payments. Raises open_payments
+    errors.
     """
     nonce = new_nonce(calls.services.random_bytes)
     pending = calls.client.request_payment_grant(
@@ -128,13 +131,13 @@ def claim(
     record: A,
     planned: Callable[[A, datetime], dict[str, Any]] = lambda current, now: {},
 ) -> A:
-    """Take the lease on the continuation of the record's grant (W5).
+    """Claim the record's approval (W5), by taking a lease that ends after LEASE.
 
     Only the process with the lease redeems the approval. If another process has written the record
     first, the claim is tried again, unless that process has changed the approval or claimed it. In
     these two cases, and after too many tries, raises StaleRecord, which contains the stored record.
-    `planned` returns further fields for the claimed record. Raises IllegalTransition if the record
-    cannot be claimed in its state.
+    `planned` returns further fields for the claimed record. Raises IllegalTransition if the state
+    of the record allows no claim.
     """
 
     def claimed(current: A) -> Change[A]:
@@ -151,11 +154,11 @@ def claim(
 def redeem_and_intend(
     calls: WalletCalls, record: P, grant: Grant, interact_ref: str, blame: Blame, **changes: Any
 ) -> tuple[P, AccessToken | None]:
-    """Redeem a claimed approval (C7), and write the intent to pay with it (W6).
+    """Redeem a claimed approval (C7), and write the intent to pay (W6).
 
-    `changes` are further fields for this write. Returns the record and the token for the payment.
-    The token is None if no payment can be made now: the approval was kept for another try, or is
-    lost. Raises StaleRecord, IllegalTransition.
+    `changes` are further fields for W6. Returns the record and the token for the payment. The token
+    is None if no payment can be made now: the approval was kept for another try, or is lost. Raises
+    StaleRecord, IllegalTransition.
     """
     assert record.payer is not None
     assert record.incoming_payment is not None
@@ -244,8 +247,8 @@ def stumbled(error: op.OpenPaymentsError) -> bool:
     """Return whether the error is temporary, so that the interact_ref may be valid in another call.
 
     An error is temporary if no answer came, or if the server failed, was busy or could not read our
-    keys. If the interact_ref was redeemed and only the answer was lost, the server refuses the next
-    redemption, which does no harm.
+    keys. If the server has redeemed the interact_ref and only its answer was lost, the next call is
+    refused, which does no harm.
     """
     if isinstance(error, op.Refused):
         return error.of_key or error.reason in (op.Reason.TOO_FAST, op.Reason.BUSY)
@@ -257,8 +260,8 @@ def kept_until(
 ) -> datetime | None:
     """Return the time until which an approval is kept after a temporary error of the wallet.
 
-    `approve_until` is the time that was set after an earlier error, if any. Returns None if the
-    approval is lost because the error is not temporary or no time is left.
+    If an earlier error has already set this time, it is `approve_until`. Returns None if the
+    approval is lost, because the error is not temporary or no time is left.
     """
     if not stumbled(error):
         return None
@@ -268,6 +271,6 @@ def kept_until(
 
 
 def cancel(calls: WalletCalls, auth_server: str, grant: Grant) -> None:
-    """Cancel an abandoned grant, best effort, because nothing depends on the cancellation."""
+    """Cancel an abandoned grant. Ignores errors, because nothing depends on the cancellation."""
     with contextlib.suppress(op.OpenPaymentsError):
         calls.client.cancel_grant(auth_server, grant.continuation)

@@ -1,6 +1,6 @@
 """Cancel a grant at the customer's wallet after its approval was abandoned.
 
-Nothing depends on the cancellation, and repeating it does no harm.
+No payment depends on the cancellation, and repeating it does no harm.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Sales and refunds share the functions for the price, for the intent and for the one call that moves
 money. `send` and the functions after it are only for sales. After W6 a session is opened again only
-if it is certain that no payment was made. If the outcome is unknown, the session stays in `paying`,
-and its payment is later found by its quote (domain/session/transitions.py).
+if it is certain that no payment was made. If the outcome is unknown, the session stays in `paying`.
+Reconciliation, which asks the wallets later, then finds the payment by its quote. The writes (W)
+and calls (C) with numbers are those of domain/session/transitions.py.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ P = TypeVar("P", "Session", "Refund")  # the kinds of records that are paid
 
 # The time after W6 in which the payment may be sent. A process that continues later must not send.
 SEND_WITHIN: Final = timedelta(seconds=5)
-# Reconciliation starts this long after the instruction's deadline. Until then, the sending process
-# reads whether money has arrived.
+# Reconciliation starts this long after the deadline for sending. Until it starts, the process that
+# sent the payment reads whether money has arrived.
 CHECK_AFTER: Final = timedelta(seconds=5)
 # A quote that expires within this time is replaced, because a payment fails if its quote expires
 # before the wallet sends the money.
@@ -58,8 +59,8 @@ class Sent(Generic[R]):
     """A session after its payment was sent once.
 
     `payment` is the payment that the wallet returned with a 201. `seen` is set if money has arrived
-    although the wallet refused the payment. If neither is set, the session is open again, or its
-    payment is in doubt.
+    although the wallet refused the payment. If neither is set, the session is open again, or it is
+    not known whether a payment was made.
     """
 
     session: R
@@ -78,8 +79,8 @@ def request_quote(
     """Ask the payer's wallet for the price of paying `receive` to the receiver (C4, C5).
 
     With `debit` instead of `receive`, the quote shows the amount that this debit delivers. If the
-    wallet answers "invalid receiver", it is asked once more, because a real provider also gives
-    this answer while it cannot read the incoming payment. Raises open_payments errors.
+    wallet answers "invalid receiver", the wallet is asked once more, because a real provider also
+    gives this answer while it cannot read the incoming payment. Raises open_payments errors.
     """
     try:
         return _request_quote(calls, payer, receiver=receiver, receive=receive, debit=debit)
@@ -149,8 +150,8 @@ def intend(services: PayServices, record: P, quote: Quote, token: AccessToken, *
 class NothingSent(Exception):
     """Report that this instruction has certainly paid nothing and never will.
 
-    `why` is for the history. Either it was too `late` to send the instruction, or no byte of the
-    request reached the wallet.
+    `why` is the note for the record's history. If `late`, the deadline for sending had passed;
+    otherwise, no byte of the request reached the wallet.
     """
 
     def __init__(self, why: str, *, late: bool = False) -> None:
@@ -162,7 +163,7 @@ def send_once(calls: WalletCalls, record: InFlight | Refund, token: AccessToken)
     """Make the one call that moves money (C8), never after the instruction's deadline.
 
     Returns the payment that the payer's wallet has accepted. Raises NothingSent, and open_payments
-    errors, which alone do not prove that no payment was made.
+    errors. After an open_payments error, a payment may have been made.
     """
     assert record.instruction is not None
     assert record.quote is not None
@@ -199,7 +200,7 @@ def send(calls: WalletCalls, record: R, token: AccessToken, time_budget: timedel
             services,
             record,
             payment.id,
-            # If the time that W6 set is late enough, it is kept, because that saves a write of the
+            # The time that W6 set is kept if it is late enough, because that saves a write of the
             # index.
             check_at=lambda current: max(current.check_at or after_us, after_us),
         )
@@ -213,7 +214,7 @@ def _certain(
 ) -> Sent[R]:
     """Open the session again, because this instruction certainly paid nothing and never will.
 
-    The access token is revoked, best effort, so that the approval can no longer be used.
+    The access token is revoked, so that the approval can no longer be used; errors are ignored.
     """
     assert record.customer is not None
     payer, note = record.customer, f"{problem.value}: {why}"
@@ -226,11 +227,11 @@ def _certain(
 def _refused(calls: WalletCalls, record: R, token: AccessToken, refused: op.Refused) -> Sent[R]:
     """Open the session again if the 4xx certainly means that no payment was made.
 
-    This is certain only under three conditions (C8). The reason of the refusal is neither BUSY nor
+    It is certain only under three conditions (C8). The reason of the refusal is neither BUSY nor
     INVALID_QUOTE. The wallet shows no payment for this quote, by id and by list. The incoming
-    payment shows no money, because a hostile wallet could pay and hide the payment. Money that has
+    payment shows no money. (A hostile wallet could pay and hide the payment.) Money that has
     arrived is returned as `seen`. If the outcome is in doubt and the incoming payment is completed,
-    the fence begins at once, which is the wait until it is certain how much has arrived.
+    the fence, which is the wait until it is certain how much has arrived, begins at once.
     """
     assert record.quote is not None
     assert record.customer is not None
@@ -268,9 +269,9 @@ def note_created(
     """Write that the instructed payment exists (W7); `payment` is its id, if known.
 
     If another process has written the record first, W7 is applied to the stored record, so no
-    change is lost. Raises StaleRecord, which contains the stored record, if that record no longer
-    pays by this instruction or is being closed. `check_at` returns the time of the record's next
-    check.
+    change is lost. Exception: if the stored record no longer pays by this instruction, or its
+    incoming payment is being closed, raises StaleRecord, which contains that record. `check_at`
+    returns the time of the record's next check.
     """
 
     def created(current: R) -> Change[R]:

@@ -1,8 +1,9 @@
 """Renew a mandate's token (M1 to M3) before it is used, or before the provider deletes it.
 
-A mandate is a grant that outlives one payment: the refund budget. No other module may rotate the
-token, because a rotation invalidates the old token everywhere.
-domain/payment/mandate_transitions.py explains the order of the writes.
+A mandate is a grant for more than one payment: the refund budget. To rotate the token is to
+exchange it for a new one. No other module may do so, because a rotation invalidates the old token
+everywhere. The file domain/payment/mandate_transitions.py explains M1 to M3, the order of the
+writes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def of(services: Services, merchant_id: str) -> Mandate | None:
 def step(services: PayServices, mandate: Mandate, *, within: timedelta = DEADLINE) -> Mandate:
     """Renew the token if a renewal is due. Return the mandate as it is afterwards.
 
-    Raises StaleRecord if other processes have changed the mandate too often meanwhile.
+    Raises StaleRecord if other processes change the mandate too often meanwhile.
     """
     due = mandate.needed_at
     if due is None or services.clock.now() < due:
@@ -94,8 +95,8 @@ def rotate(calls: WalletCalls, mandate: Mandate) -> tuple[Mandate, AccessToken]:
         if refused.reason is not op.Reason.TOKEN_GONE:
             _unanswered(services, mandate, known)
             raise
-        # If no earlier rotation was left without a result, only the wallet can have ended the
-        # token.
+        # If an earlier rotation was left without a result, that rotation may have ended the token.
+        # Otherwise, only the wallet can have ended it.
         _over(services, mandate, known, MandateEvent.LOST if unanswered else MandateEvent.REVOKED)
         raise NoToken(gone=True) from None
     except op.OpenPaymentsError:

@@ -1,6 +1,8 @@
 """Prove how much has arrived: read and close the merchant's own incoming payment.
 
 Only the incoming payment proves that money has arrived, because a payer's wallet is not trusted.
+The fence makes the amount certain: it closes the incoming payment, and reads it once more after the
+time FENCE (domain/session/transitions.py).
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ READ: Final = "get_incoming_payment"
 # NOT_OURS means that another client has made the payment, so it is not the session's payment.
 NONE: Final = (op.Reason.NOT_FOUND, op.Reason.NOT_OURS)
 # A resource server answers 401 for a resource that does not exist (protocol.md section 7). A 404
-# can also come from a proxy in between, so a 404 is believed only STRAY_404 after the expiry.
+# can also come from a proxy in between, so a 404 is believed only when the time STRAY_404 has
+# passed since the expiry.
 GONE: Final = 401
 STRAY_404: Final = timedelta(minutes=15)
 
@@ -46,9 +49,9 @@ def read(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
     """Read the incoming payment. Money that an earlier read has shown is included in any case.
 
     "Not found" after the expiry means that the incoming payment is unpaid, because providers delete
-    expired unpaid incoming payments. If an earlier read has shown money, "not found" means "closed"
-    once NEVER_CLOSED_AFTER has passed since the session's expiry, and before that it is an error.
-    Raises open_payments errors; the state of the incoming payment is then not known.
+    expired unpaid incoming payments. Exception: if an earlier read has shown money, "not found" is
+    an error until the time NEVER_CLOSED_AFTER has passed since the session's expiry, and then means
+    "closed". Raises open_payments errors, after which the state is not known.
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
@@ -61,7 +64,7 @@ def read(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
         believed_from = record.incoming_payment_ends_at
         if refused.status != GONE:
             believed_from += STRAY_404
-        # The refusal of a grant, which a read may need first, proves nothing about the payment.
+        # A read may need a grant first. The refusal of a grant proves nothing about the payment.
         gone = refused.reason in NONE and refused.operation == READ
         if gone and begun_at >= believed_from and (known == 0 or never_closed):
             return IncomingPaymentState(received=known, closed=True, begun_at=begun_at)
@@ -79,8 +82,8 @@ def read_and_close(calls: WalletCalls, record: InFlight) -> IncomingPaymentState
     """Read the incoming payment; if it is neither closed nor paid in full, close it and read again.
 
     The provider's answer to the close is ignored, because only the reads are evidence. If the
-    second read fails, the result of the first is returned, because the money that it shows has
-    arrived. Raises open_payments errors if the first read fails.
+    second read fails, returns the result of the first, because the money that it shows has arrived
+    in any case. Raises open_payments errors if the first read fails.
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
@@ -95,7 +98,7 @@ def read_and_close(calls: WalletCalls, record: InFlight) -> IncomingPaymentState
 
 
 def enough(calls: WalletCalls, record: InFlight, received: int, *, ended: bool = False) -> bool:
-    """Return whether `received`, in the wallet's scale, is accepted as payment in full.
+    """Return whether `received`, in the merchant's wallet's scale, is accepted as payment in full.
 
     `ended` means that the customer's wallet reports that the payment has ended without a failure.
     """
@@ -113,10 +116,10 @@ def enough(calls: WalletCalls, record: InFlight, received: int, *, ended: bool =
 def fence(calls: WalletCalls, record: R) -> tuple[R, IncomingPaymentState, bool]:
     """Take one step of the fence: close the incoming payment, or read it after the wait.
 
-    Returns the record, the state of its incoming payment, and whether this state decides the
-    record. The state decides if it shows enough money, or if the read began at least FENCE after
-    the close. If a deciding state shows no money, the returned record is open for another payment
-    (PAYMENT_DISPROVED). Raises open_payments errors, StaleRecord, IllegalTransition.
+    Returns the record, the state of its incoming payment, and whether this state decides about the
+    record. The state decides if it shows enough money, or if the read began at least the time FENCE
+    after the close. If a deciding state shows no money, the returned record is open for another
+    payment (PAYMENT_DISPROVED). Raises open_payments errors, StaleRecord, IllegalTransition.
     """
     services = calls.services
     seen = read_and_close(calls, record) if record.closed_at is None else read(calls, record)

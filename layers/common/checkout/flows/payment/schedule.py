@@ -1,7 +1,8 @@
-"""Decide when the wallets of a payment in flight are asked, and when the wait for it ends.
+"""Decide when wallets are asked about a payment in flight, and when the wait for its money ends.
 
-After the wait comes the fence: the incoming payment is closed and, FENCE later, read once more, so
-that it is certain how much has arrived (domain/session/transitions.py).
+A payment is in flight after it was instructed and before it is decided. After the wait comes the
+fence: the incoming payment is closed and, after the time FENCE, read once more, so that it is
+certain how much has arrived (domain/session/transitions.py).
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ HUNG_MOST: Final = timedelta(hours=1)
 WAIT_MARGIN: Final = timedelta(seconds=30)
 # A quote without an expiry holds a session for this long after the payment was sent.
 ENDLESS_QUOTE: Final = timedelta(minutes=10)
-# Seconds between checks of one payment, by the number of checks so far; the last value repeats. The
-# last value is below the sweep's minute, so that every round of the sweep finds the payment due.
+# Seconds between checks of one payment, by the number of checks so far; the last value repeats. It
+# is below a minute, because the scheduled sweep runs each minute, and shall find the payment due.
 BACKOFF: Final = (2, 2, 2, 3, 5, 8, 13, 20, 30, 50)
 # A payment that is undecided for this long is shown to the merchant, and checked only at this
 # interval.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
-# About the number of checks in one hour, which measures the time in doubt if no payment was sent.
+# About the number of checks in one hour. If no payment was sent, the number of checks so far shows
+# how long the outcome has been in doubt.
 CHECKS_AN_HOUR: Final = 80
 
 
 def due(record: InFlight, now: datetime) -> bool:
-    """Return whether the wallets must be asked now about a payment in flight or an ended record."""
+    """Return whether to ask the wallets now, about a payment in flight or for an ended record."""
     owes = record.payment_in_flight or record.terminal
     return owes and record.check_at is not None and record.check_at <= now
 
@@ -63,7 +65,7 @@ def note_if_hung(services: Services, record: R, begun: datetime) -> R:
 
 
 def close_when_waited(services: Services, record: R, *, completed: bool) -> R:
-    """Begin the fence when the wait is over, never before.
+    """Begin the fence if the wait is over, never before.
 
     The wait ends early if the incoming payment is `completed` with too little money, because then
     no further payment can begin to arrive, even if the quote has not expired.
@@ -82,8 +84,9 @@ def start_closing(services: Services, record: R) -> R:
 def wait_until(record: InFlight) -> datetime:
     """Return the time from which no payment of this instruction can begin any more.
 
-    The time is a margin after the quote or the incoming payment expires, whichever expires first.
-    Once a part of the money has arrived, the rest can arrive until the incoming payment expires.
+    The time is WAIT_MARGIN after the quote or the incoming payment expires, whichever is first.
+    Exception: once a part of the money has arrived, only the expiry of the incoming payment counts,
+    because the rest can arrive until then.
     """
     ends = [record.incoming_payment_ends_at]
     if not record.received:
@@ -97,7 +100,8 @@ def wait_until(record: InFlight) -> datetime:
 def certain_by(record: InFlight) -> datetime:
     """Return when it is certain how much has arrived, provided that the wallets answer.
 
-    The fence follows the wait. A minute is added for the checks, and seconds are rounded up.
+    The fence follows the wait. A minute is added for the checks, and the sum is rounded up to whole
+    minutes.
     """
     ends = wait_until(record) + FENCE + timedelta(minutes=2)
     return ends.replace(second=0, microsecond=0)
@@ -106,7 +110,7 @@ def certain_by(record: InFlight) -> datetime:
 def next_check(record: InFlight, now: datetime) -> dict[str, Any]:
     """Return the fields that schedule a payment's next check, if the present one decides nothing.
 
-    The intervals grow, but a check is always due at the end of the wait or of the fence.
+    The intervals grow, but a check is always due when the wait ends and when the fence ends.
     """
     attention = record.attention
     pause = timedelta(seconds=BACKOFF[min(record.checks, len(BACKOFF) - 1)])

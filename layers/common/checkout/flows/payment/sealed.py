@@ -45,7 +45,7 @@ class Grant:
         return max(0, math.ceil((self.continuation.not_before - now).total_seconds()))
 
     def proof(self, record_id: str, use: Proof) -> str:
-        """Return a proof of 128 bits that only a holder of the nonce can make.
+        """Return a proof of 128 bits that only a holder of the grant's nonce can make.
 
         Each approval has its own nonce, and therefore its own proofs.
         """
@@ -71,7 +71,7 @@ def open_grant(vault: AesVault, record_id: str, sealed: str) -> Grant:
 
 
 def grant_text(grant: Grant) -> str:
-    """Return a grant as text, which is then sealed."""
+    """Return a grant as the text to seal."""
     following = grant.continuation
     return compact(
         [

@@ -26,7 +26,7 @@ class WalletCalls:
 
     @classmethod
     def begin(cls, services: PayServices, merchant: Merchant, *, within: timedelta) -> WalletCalls:
-        """Make a client that signs as `merchant` and stops after `within`. Raises Unavailable."""
+        """Make a client that signs as `merchant`, for calls during `within`. Raises Unavailable."""
         deadline = services.clock.now() + within
         client = services.wallets.client(merchant, deadline=deadline)
         return cls(services, merchant, client, deadline)

@@ -2,8 +2,8 @@
 
 A change applies one row of the record's transition table (domain/record_kinds.py). The change is
 written only if the record is still as it was read. The same transaction writes the webhook events
-that the row names. Afterwards, the delivery of the events and the clean-up at the wallets are
-enqueued, best effort.
+that the row names. Afterwards, two kinds of tasks are enqueued: to deliver the events, and to
+cancel a grant that the change abandons. If enqueuing fails, the change stays written.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Listeners = Callable[[str], int]
 def move(services: Services, record: R, event: StrEnum, **changes: Any) -> R:
     """Apply `event` to the record as it was read, and write the result.
 
-    `changes` are the fields that the event sets, and a `note` for the history. Returns the record
-    as written. Raises IllegalTransition if the table has no such row or the row's condition does
-    not hold, and StaleRecord if another process has written the record first. After an error,
-    nothing was written.
+    `changes` are the fields that the event sets, and a `note` for the record's history. Returns the
+    record as written. Raises IllegalTransition if the table has no row for this event and state or
+    the row's condition does not hold. Raises StaleRecord if another process has written the record
+    first. After an error, nothing was written.
     """
     return commit(services, change(services, record, event, **changes))
 
@@ -61,8 +61,8 @@ def write_decided(
 
     If another process has written the record first, `decide` is called again with the stored
     record, up to TRIES times in all. Returns the record as written, or unchanged if `decide`
-    returns None. Raises StaleRecord after the last try, KeyHeld as `commit` does, and what `decide`
-    raises.
+    returns None. Raises StaleRecord after the last try, the KeyHeld of `commit`, and the errors of
+    `decide`.
     """
     for _ in range(TRIES):
         decided = decide(record)
@@ -86,10 +86,10 @@ def commit(
 ) -> R:
     """Write `change` and its webhook events in one transaction; enqueue delivery and clean-up.
 
-    The same transaction writes these, if given: the record that `reserve` makes of the result, a
-    new `refund` with its event, a change of another record (`also`), and the increase of an
-    `allowance`. Raises StaleRecord, AllowanceUsed, and KeyHeld if the key of the record from
-    `reserve` is taken.
+    The same transaction writes these, if given: a new `refund` with its event, a change of another
+    record (`also`), and the increase of an `allowance`. It also writes the stored answer to an
+    idempotency key, which `reserve` makes of the result. Raises StaleRecord, AllowanceUsed, and
+    KeyHeld if this key is taken.
     """
     listeners = _listeners(services, change.after.merchant)
     event = _webhook_event(services, change, listeners)
@@ -117,7 +117,7 @@ def commit(
 def _webhook_event(
     services: Services, change: Change[R], listeners: Listeners
 ) -> WebhookEvent | None:
-    """Return the event that the table names for this change, if it is to be made (`_wanted`)."""
+    """Return the event that the table names for this change, or None if it is not `_wanted`."""
     if change.webhook is None or not _wanted(change.webhook, listeners):
         return None
     event_id = new_event_id(services.random_bytes)
@@ -129,11 +129,11 @@ def _webhook_event(
 def _beside(
     services: Services, change: Change[R], new: Refund | None, listeners: Listeners
 ) -> WebhookEvent | None:
-    """Return the second event of this change, or of the `new` refund, if it is to be made.
+    """Return the second event of this change, or of the `new` refund, if it is `_wanted`.
 
-    The second event of a refund is about the charge of its session, because the charge shows the
-    refund's amount from the request on. There is no such event if the session was deleted at the
-    end of its retention.
+    The second event of a refund is about the charge of the refunded session, because this charge
+    includes the refund's amount as soon as the refund is requested. There is no second event if the
+    session was deleted at the end of its retention.
     """
     name, after = change.beside, change.after
     if name is None or not _wanted(name, listeners):
@@ -185,7 +185,7 @@ def _listeners(services: Services, merchant_id: str) -> Listeners:
 def _left_behind(change: Change[R]) -> Cleanup | None:
     """Return the task to cancel the grant that this change abandons, or None.
 
-    Nothing depends on the clean-up, because nobody can redeem a grant here without its nonces, and
+    Safety does not depend on the task: nobody can redeem a grant here without its nonces, and
     grants expire on their own.
     """
     before, after = change.before, change.after

@@ -1,11 +1,11 @@
 """Prove that a person who has signed up owns the wallet: they approve a grant at the wallet.
 
-The grant only allows reading that wallet's payments, and is canceled at once, because only its
-approval is needed. The approval proves the ownership for these reasons:
+The grant only allows reading that wallet's payments. It is canceled as soon as it is approved,
+because only the approval is needed. The approval proves the ownership for these reasons:
 
 - the authorization server is the one in the wallet address document
 - the grant contains the exact wallet address
-- the callback has a hash that only this authorization server can make
+- the callback (the wallet sends the browser back) has a hash that only this server can make
 - the callback must come from the browser in which the proof was begun
 
 After the proof, the wallet belongs to the merchant, who can then sell.
@@ -61,7 +61,7 @@ class ProofRequest:
 
 
 def waits(merchant: Merchant) -> bool:
-    """Return whether the merchant still has to prove the ownership of the wallet, and can do so."""
+    """Return whether the merchant still has to prove that the wallet is theirs, and can do so."""
     return allows(merchant, Effect.PROOF) and merchant.ownership is not Ownership.REFUSED
 
 
@@ -103,10 +103,10 @@ def finish(
 ) -> int:
     """Act on the callback: assign the wallet to the merchant, who can sell from now on.
 
-    Return 0, or the seconds after which the browser must call the same URL again. Raise
-    CallbackInvalid for a callback that does not verify, without any write or wallet call. Raise
-    MemberUnexpectedState, MerchantWalletError, ParameterInvalid if this browser has requested no
-    approval, and Conflict if the wallet belongs to another merchant.
+    Return 0 or, after a temporary error of the wallet, the seconds after which the browser must
+    call the same URL again. Raise CallbackInvalid for a callback that does not verify, without any
+    write or wallet call. Raise MemberUnexpectedState, MerchantWalletError, ParameterInvalid if this
+    browser has requested no approval, and Conflict if the wallet belongs to another merchant.
     """
     merchant = _waiting(services, actor)
     now, place = services.clock.now(), place_of(browser, _purpose(merchant))

@@ -1,10 +1,12 @@
 """A merchant's people: invite people by a link, change members' roles, revoke members.
 
 An invitation ends when its sender loses the right to invite. API keys that a former owner created
-still work, because servers depend on these keys. The dashboard shows such keys to the owners until
-an owner has replaced or revoked them. The first member must be an owner, and the last owner cannot
-be removed. So if there are members, at least one is an owner with a passkey who can manage the
-others, and the merchant can end the sign-in with API keys. The plain text of a link's token is only
+still work, because servers depend on these keys. The dashboard shows these keys to the owners until
+an owner has replaced or revoked them.
+
+The first member must be an owner, and an only owner cannot be removed. So if there are members, at
+least one is an owner with a passkey who can manage the others. Signing in to the dashboard with API
+keys is then not necessary, and the merchant can stop it. The plain text of a link's token is only
 in the return value of the call that created the link.
 """
 
@@ -64,9 +66,9 @@ class Invited:
 
 @dataclass(frozen=True, slots=True)
 class PeopleList:
-    """The active members, the last revoked members and the open invitations, each newest first.
+    """The active members, the newest revoked members and the open invitations.
 
-    `everybody` contains all present and former members.
+    Each of the three lists is newest first. `everybody` contains all present and former members.
     """
 
     everybody: tuple[Member, ...]
@@ -96,10 +98,11 @@ def invite(
     role: Role,
     reserve: Reserve[Invited] | None = None,
 ) -> Invited:
-    """Invite a person. `reserve` makes a record that is written together with the invitation.
+    """Invite a person.
 
-    Raise ParameterMissing, ParameterInvalid, MemberUnexpectedState, MerchantUnproven,
-    MerchantSuspended, and KeyHeld with `reserve`.
+    `reserve` makes the stored answer to the request's idempotency key, which is written together
+    with the invitation. Raise ParameterMissing, ParameterInvalid, MemberUnexpectedState,
+    MerchantUnproven, MerchantSuspended, and KeyHeld with `reserve`.
     """
     require(merchants.get(services.merchants, actor.merchant), Effect.INVITATION)
     invited = invite_to(
@@ -193,7 +196,7 @@ def find(services: DashboardServices, actor: Actor, member_id: str) -> Member:
 
 
 def change_role(services: DashboardServices, actor: Actor, member_id: str, role: Role) -> None:
-    """Give a member another role, from their next request on.
+    """Give a member another role, which applies from their next request on.
 
     Raise ResourceMissing, MemberUnexpectedState, Conflict.
     """
@@ -210,7 +213,7 @@ def change_role(services: DashboardServices, actor: Actor, member_id: str, role:
 def limit_refunds(
     services: DashboardServices, actor: Actor, member: Member, cap: RefundCap | None
 ) -> None:
-    """Limit a member's refunds to `cap`, from their next request on; None forbids refunds.
+    """From a member's next request on, limit their refunds to `cap`; None forbids refunds.
 
     Raise MemberUnexpectedState, Conflict.
     """
@@ -243,8 +246,9 @@ def revoke(services: DashboardServices, actor: Actor, member_id: str) -> None:
 def inviter_owns(services: DashboardServices, invitation: Invitation) -> Member | bool:
     """Return whether an invitation's sender may still invite.
 
-    If the sender is a member who may invite, return this member instead of True. The operator may
-    always invite. A key may invite while it is valid and can sign in as an owner.
+    The sender is a member, an API key or the operator. If a member may invite, return this member
+    instead of True. The operator may always invite. A key may invite while it is valid and can sign
+    in as an owner.
     """
     inviter = invitation.invited_by
     if inviter == OPERATOR:
@@ -262,7 +266,9 @@ def left_keys(
     keys: Sequence[ApiKey],
     members: Sequence[Member] | None = None,
 ) -> tuple[tuple[ApiKey, Member], ...]:
-    """Return the valid keys with a right that their maker can no longer give, with the makers.
+    """Return the valid API keys that their maker could no longer create, with these makers.
+
+    Such a key has a right that its maker has lost since then.
 
     `members` are the merchant's members if the caller has already read them.
     """
@@ -282,7 +288,7 @@ def _gives(maker: Member, key: ApiKey) -> bool:
 def _end_invitations(services: DashboardServices, inviter: str, actor: Actor) -> None:
     """End a former owner's open invitations.
 
-    The index can be out of date. An invitation that is missed here is refused when it is used.
+    The index can be out of date. If an invitation is missed here, it is refused when it is used.
     """
     now = services.clock.now()
     for each in services.people.invitations_of(actor.merchant):
@@ -294,8 +300,9 @@ def _end_invitations(services: DashboardServices, inviter: str, actor: Actor) ->
 def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: bool) -> None:
     """Allow or stop signing in to the dashboard with API keys. Stopping signs out every key.
 
-    The keys are written even if the setting does not change, which corrects a key that was created
-    during an earlier change. Raise Conflict, and MemberUnexpectedState if no owner has a passkey.
+    Each key's record has a copy of this setting. The copies are written even if the setting does
+    not change, because a key that was created during an earlier change has an old copy. Raise
+    Conflict, and MemberUnexpectedState if no owner has a passkey.
     """
     members = services.people.members_of(actor.merchant)
     if not allowed and not any(each.owns for each in members):
@@ -310,7 +317,7 @@ def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: boo
 
 
 def _write(services: DashboardServices, before: Member, after: Member) -> None:
-    """Write the next version of a member. Raise MemberUnexpectedState if nobody would be an owner.
+    """Write the next version of a member. Raise MemberUnexpectedState if no owner would be left.
 
     Raise Conflict if the people have changed since they were read.
     """

@@ -1,8 +1,8 @@
 """Sign a browser in to the dashboard with an API key or a passkey, and recognize its cookie.
 
 Only a hash of the cookie's token is stored. Each request also reads the record of the key or member
-that signed in, so revoking a key or member ends all its sign-ins. The error for a rejected API key
-does not show whether the key ever existed.
+that signed in, so revoking a key or a member ends all sign-ins with it. The error for a rejected
+API key does not show whether the key ever existed.
 
 Joining by an invitation and signing in with a passkey take two steps: the browser requests a
 challenge, and then returns it signed. A challenge is bound to the browser's cookie and to one
@@ -115,7 +115,7 @@ def remember(services: DashboardServices, actor: ApiKey | Member) -> SignedIn:
 
 
 def signed_in(services: DashboardServices, token: str | None) -> SignedIn:
-    """Return the sign-in of a cookie's token. This takes two reads, and at most one write a minute.
+    """Return the sign-in of a cookie's token, with two reads and at most one write a minute.
 
     Raises ApiKeyMissing if nobody is signed in, and ApiKeyInvalid if the key or the member was
     revoked.
@@ -139,7 +139,7 @@ def sign_out(services: DashboardServices, signed: SignedIn) -> None:
 
 
 def _actor(services: DashboardServices, known: SignIn, now: datetime) -> Actor | None:
-    """Return the key or member that signed in, unless it was revoked or may no longer sign in."""
+    """Return the key or member that signed in, or None if it is revoked or may not sign in now."""
     if known.member is not None:
         member = services.people.member(known.member)
         merchant = services.known_merchants.get(member.merchant) if member else None
@@ -279,7 +279,7 @@ def _verified(services: DashboardServices, answer: str, challenge: bytes) -> Mem
 
 
 def new_challenge(services: DashboardServices, browser: str, purpose: str, client: str) -> bytes:
-    """Store and return a new challenge, which replaces the browser's last one for this purpose."""
+    """Store and return a new challenge, in place of the browser's earlier one for this purpose."""
     limits.admit(services, CHALLENGE, client)
     challenge = services.random_bytes(_CHALLENGE_BYTES)
     until = services.clock.now() + CHALLENGE_LASTS

@@ -1,8 +1,8 @@
 """Sign up with a new shop: a wallet address, a name and a passkey, without a key file.
 
-The responses never show whether this service already has a wallet or a name. A new shop cannot
-sell, and has no claim to its wallet, until its owner has approved a grant at the wallet
-(ownership.py). So a sign-up with another person's wallet has no effect on that person. Source:
+The responses never show whether a wallet or a name is already in use here. A new shop cannot sell,
+and has no claim to its wallet, until its owner has approved a grant at the wallet (ownership.py).
+So a sign-up with another person's wallet has no effect on that person. Source:
 docs/decisions/0024-a-sign-up-proves-its-wallet.md.
 """
 
@@ -42,8 +42,8 @@ class Found:
 def admitted(services: DashboardServices, token: str | None, *, client: str) -> Invitation | None:
     """Return the invitation with this link's token, or None without a token.
 
-    Raise ResourceMissing if nobody can sign up, if the invitation is not valid, or if an invitation
-    is necessary and there is no token. Raise RateLimited after many wrong links.
+    Raise ResourceMissing if sign-ups are not allowed, if the invitation is not valid, or if an
+    invitation is necessary and there is no token. Raise RateLimited after many wrong links.
     """
     if services.sign_up is SignUp.CLOSED or (services.sign_up is SignUp.INVITATION and not token):
         raise ResourceMissing("Shops are set up by the operator here.")
@@ -139,7 +139,7 @@ def _purpose(invitation: Invitation | None) -> str:
 def _member_id(invitation: Invitation | None, challenge: bytes) -> str:
     """Return the member's id for the passkey, from the invitation or derived from the challenge.
 
-    Both steps of a sign-up derive the same id, so nothing is stored for an unfinished sign-up.
+    Both steps of a sign-up derive the same id. So the id need not be stored between the steps.
     """
     return invitation.member if invitation else new_member_id(partial(_derived, challenge))
 

@@ -1,8 +1,9 @@
 """Ask the customer of a refund for another wallet, by a link that the merchant sends.
 
-The link is useful if the customer's wallet no longer exists or refuses the refund. No function of
-this module moves money: the merchant has to approve the refund to the new wallet like any other
-refund (domain/refund/transitions.py). Only a hash of the link is stored.
+The link is useful if the customer's wallet no longer exists or refuses the refund. The customer
+enters the other wallet on the page behind the link. No function of this module moves money: the
+merchant then has to approve the refund to the new wallet (domain/refund/transitions.py). Only a
+hash of the link is stored.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _MISSING: Final = "No such link. Ask the shop for a new one."
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A refund, and the link for its customer. The link is shown once and never stored."""
+    """A refund, and the link to send to its customer. The link is shown once and never stored."""
 
     refund: Refund
     link: str
@@ -71,7 +72,7 @@ def offer(services: Services, key: Actor, refund_id: str) -> Offer:
 
 
 def find(services: Services, session_id: str, token: str) -> Refund:
-    """Return the refund of a link. Raises ResourceMissing unless it is the refund's latest link."""
+    """Return the refund of a link. Raises ResourceMissing for all but the refund's latest link."""
     session = lookup.load(services, session_id)
     ids = tuple(each.id for each in session.refunds or ())
     if not ids or len(token) != KEY_DIGITS:

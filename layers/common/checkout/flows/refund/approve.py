@@ -1,8 +1,8 @@
 """Approve a refund in the merchant's own wallet, and send it once (R2).
 
 Safety depends on the order of the writes (domain/refund/transitions.py). The claim of the approval
-is written before its interact_ref is redeemed. The intent to pay (R2) is written before the one
-call that moves money.
+is written before the interact_ref (the code with which the wallet sends the browser back) is
+redeemed. The intent to pay (R2) is written before the one call that moves money.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     """Request the price and the merchant's approval.
 
     Returns the refund with its price and the URL of the wallet's page where the merchant approves.
-    If the refund was sent and the token that reads its payment is lost, the approval only allows
-    reading. If the refund was waiting to be paid from the refund budget, it now waits for this
-    approval instead.
+    If the refund was already sent, and the token for reading its payment is lost, the approval only
+    allows reading. If the refund was waiting to be paid from the refund budget, it now waits for
+    this approval instead.
 
     Raises ResourceMissing, PermissionMissing as `request.require_own` does, RefundUnexpectedState,
     WalletUnreachable, WalletInvalid, WalletUnavailable, MerchantWalletError,
@@ -230,7 +230,7 @@ def _pay(calls: WalletCalls, refund: Refund, grant: sealed.Grant, interact_ref: 
 def send(calls: WalletCalls, refund: Refund, token: AccessToken) -> Refund:
     """Send the payment once (C6), and look for it at both wallets.
 
-    After any error but NothingSent, only these looks decide whether the payment was made.
+    NothingSent shows that no payment was made. After any other error, only the looks decide.
     """
     try:
         payment = instruct.send_once(calls, refund, token)
@@ -279,7 +279,7 @@ def _read_again(
 def _blame(
     refund: Refund, problem: Problem, error: op.OpenPaymentsError | None
 ) -> tuple[str, dict[str, Any]]:
-    """Return the note on a problem of the merchant's wallet, and the refund's field for it.
+    """Return a note on a problem of the merchant's wallet, and the refund's field for the problem.
 
     If the refund's payment is in flight, no field is returned.
     """

@@ -1,8 +1,8 @@
 """The refund budget: an amount a month from which refunds are paid without a person's approval.
 
-The merchant approves the budget in their own wallet. The budget's record is a mandate.
-domain/payment/mandate_transitions.py explains the order of the budget's writes, and
-domain/refund/transitions.py explains the order of a refund's writes.
+The merchant approves the budget once, in their own wallet. The budget's record is a mandate.
+domain/payment/mandate_transitions.py explains the order of the budget's writes (A1 to A4, M1 to
+M3), and domain/refund/transitions.py explains the order of a refund's writes (R1 to R3).
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ from open_payments.models import AccessToken, Amount, Quote
 def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_MARGIN) -> Mandate:
     """Request an approval of `amount` minor units a month.
 
-    Returns the mandate with the URL of the wallet's page where the merchant approves. `margin` is
-    how much more than its amount a refund may cost if nobody approves the refund. The margin
-    applies once this budget is approved. Until then, the present budget remains in use. Raises
-    AmountTooSmall, AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState, MerchantUnproven,
+    Returns the mandate with the URL of the wallet's page where the merchant approves. A refund that
+    nobody approves may cost its amount and at most the `margin` more. Until the new budget is
+    approved, the present one, with its own margin, remains in use. Raises AmountTooSmall,
+    AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState, MerchantUnproven,
     MerchantSuspended, MerchantWalletError.
     """
     value = budget_request.in_wallet(key, amount).value
@@ -106,12 +106,12 @@ def callback_url(base_url: str) -> str:
 
 
 def limits_of(terms: Terms) -> Limits:
-    """Return the limits of the grant, which allow the terms' debit in each month."""
+    """Return the limits of the grant, which allow the debit in the `terms` in each month."""
     return Limits(debit_amount=terms.limit, interval=Interval(terms.start, months=1))
 
 
 def _terms(mandate: Mandate, merchant: Merchant, value: int, services: PayServices) -> Terms:
-    """Return the requested terms. For the same wallet, the months and the sum spent continue."""
+    """Return the requested terms. If the wallet is the same, the budget's months continue."""
     payer = own_wallet(merchant)
     before = mandate.terms
     same = before is not None and before.payer.id == payer.id and before.limit.is_of(payer)
@@ -157,7 +157,7 @@ def finish(
 def _redeemed(
     calls: WalletCalls, mandate: Mandate, grant: sealed.Grant, interact_ref: str
 ) -> Mandate:
-    """Redeem the approval (A3), write the result (A4), and cancel the grant that is replaced."""
+    """Redeem the approval (A3), write the result (A4), and cancel the former budget's grant."""
     services, asked, claimed = calls.services, mandate.asked, mandate
     assert asked is not None
     try:
@@ -220,14 +220,14 @@ def _not_redeemed(
 def _still_claimed(current: Mandate, claimed: Mandate) -> bool:
     """Return whether the approval is still the one that this request has claimed.
 
-    If another request has claimed the approval meanwhile, or has requested another approval, that
-    request cancels the grant that is replaced.
+    If not, another request has claimed it or has requested another approval. That other request
+    then cancels the former budget's grant.
     """
     return current.grant == claimed.grant and current.lease_until == claimed.lease_until
 
 
 def _cancel(services: PayServices, mandate: Mandate) -> None:
-    """Cancel a mandate's former grant, whose token is no longer stored, best effort."""
+    """Cancel a mandate's former grant, whose token is no longer stored. Ignore errors."""
     if mandate.handle is None or mandate.terms is None:
         return
     terms = mandate.terms
@@ -244,7 +244,7 @@ def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
     """Pay a refund from the budget, after a person has confirmed its price. Return the refund.
 
     The refund is paid only if it costs no more than the price that was shown. Raises
-    ResourceMissing, and RefundUnexpectedState, also if the price was not requested yet.
+    ResourceMissing and RefundUnexpectedState, the latter also if no price was requested yet.
     """
     refund = request.get(services, key, refund_id)
     if refund.status is not RefundStatus.NEEDS_APPROVAL:
@@ -270,7 +270,7 @@ def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
 
 
 def pay_now(services: PayServices, refund: Refund) -> Refund:
-    """Pay a new refund from the budget as `pay` does. Return the refund as it is afterwards."""
+    """Pay a new refund from the budget if `pay` can. Return the refund as it is afterwards."""
     try:
         return pay(services, refund)
     except (StaleRecord, IllegalTransition):  # the sweep pays it, or it was canceled
@@ -312,7 +312,7 @@ def pay(
 
 
 class _Passed(Exception):
-    """Report that a refund is not paid from the budget. `fields` contain its price, if known."""
+    """Report that a refund is not paid from the budget. `fields` contain the price, if known."""
 
     def __init__(self, problem: RefundProblem, fields: dict[str, Any]) -> None:
         super().__init__(problem)
@@ -324,8 +324,8 @@ def _intended(
 ) -> tuple[Refund, AccessToken]:
     """Request the price, and write the intent to pay it. No money can move before this write.
 
-    Raises _Passed, NoToken, open_payments errors, IllegalTransition, StaleRecord, and as
-    `approve.price` does.
+    Raises _Passed, NoToken, open_payments errors, IllegalTransition, StaleRecord, and the errors of
+    `approve.price`.
     """
     fields, quote = _price(calls, refund, mandate, shown=shown)
     if not shown and quote.debit.value > _most(refund, mandate):
@@ -337,9 +337,10 @@ def _intended(
 def _most(refund: Refund, mandate: Mandate) -> int:
     """Return the most that a refund may cost when nobody approves it.
 
-    The result is in units of the merchant's wallet, and depends on the refund's amount and on the
-    margin. The quote that the customer's wallet gave for the sale is not used, because that wallet
-    is not trusted. The price that is compared with the result comes from the merchant's own wallet.
+    This limit is in units of the merchant's wallet: the refund's amount and the budget's margin, or
+    less if the requesting actor has a limit. The quote that the customer's wallet gave for the sale
+    is not used, because that wallet is not trusted. The price that is compared with the limit comes
+    from the merchant's own wallet.
     """
     assert mandate.terms is not None
     most = mandate.terms.margin.most(refund.cost.value)
@@ -351,8 +352,8 @@ def _price(
 ) -> tuple[dict[str, Any], Quote]:
     """Return the quote and the refund's fields that store it.
 
-    If a quote was shown to a person and is still valid, it is used; otherwise a new one is created.
-    Raises _Passed, and as `approve.price` and `instruct.usable_quote` do.
+    If a quote was shown to a person and is still valid, it is used; otherwise a new quote is
+    created. Raises _Passed, and the errors of `approve.price` and `instruct.usable_quote`.
     """
     assert mandate.terms is not None
     payer, receiver = mandate.terms.payer, refund.incoming_payment
@@ -375,11 +376,11 @@ def _price(
 
 
 def _beyond(refund: Refund, debit: Amount) -> Allowance | None:
-    """Return the refund's cost beyond its amount, to be added to the requesting actor's daily sum.
+    """Return what the refund costs beyond its amount, to be added to the requester's daily sum.
 
-    The cost is in minor units, rounded up. The amount itself was added when the refund was
-    requested. Returns None if the requesting actor has no daily limit, or if the cost is not higher
-    than the amount.
+    The result is in minor units, rounded up. The amount itself was added when the refund was
+    requested. Returns None if the requester has no daily limit, or if the refund costs no more than
+    its amount.
     """
     more = -(-(debit.value - refund.cost.value) * refund.amount // refund.cost.value)
     if refund.allowance is None or refund.allowance_most is None or more < 1:
@@ -397,7 +398,7 @@ def _intend(
     *,
     shown: bool,
 ) -> Refund:
-    """Write the intent (R2), and count its debit in the mandate and in the requester's limits.
+    """Write the intent (R2), and count the quote's debit in the mandate and the requester's limits.
 
     Raises _Passed if the debit does not fit, NoToken if the mandate now has another token,
     IllegalTransition, StaleRecord.
@@ -445,15 +446,15 @@ def _fits(mandate: Mandate, debit: Amount, merchant: Merchant, now: datetime) ->
 
 
 def _passed(services: PayServices, refund: Refund, problem: RefundProblem, **fields: Any) -> Refund:
-    """Make the refund wait for an approval. `fields` contain its price, if known."""
+    """Make the refund wait for an approval. `fields` contain the refund's price, if known."""
     note = problem.value
     return move(services, refund, RefundEvent.BUDGET_PASSED, note=note, problem=problem, **fields)
 
 
 def _waits(services: PayServices, refund: Refund, problem: RefundProblem | None) -> Refund:
-    """Schedule another try; after the last (AGAIN_AFTER), make the refund wait for an approval.
+    """Schedule another try to pay; after the final one, make the refund wait for an approval.
 
-    The last try is more than a day and a half after the first.
+    AGAIN_AFTER has the pauses between the tries, which are more than a day and a half together.
     """
     tries = refund.budget_tries
     if tries >= len(AGAIN_AFTER):

@@ -30,7 +30,7 @@ def find(services: Services, key: Actor) -> Mandate | None:
 
 
 def end(services: Services, key: Actor) -> Mandate:
-    """End the budget. Its grant is canceled afterwards, best effort.
+    """End the budget. A later task tries to cancel the budget's grant at the wallet.
 
     The wallet may still send a payment that it accepted before the end. Raises
     RefundUnexpectedState, SessionBusy.
@@ -65,7 +65,7 @@ def end(services: Services, key: Actor) -> Mandate:
 
 
 def in_wallet(key: Actor, amount: int) -> Amount:
-    """Return minor units of the merchant's currency in their wallet's scale.
+    """Convert an amount in minor units of the merchant's currency to the scale of their wallet.
 
     Raises AmountTooSmall, AmountTooLarge, AmountNotRepresentable.
     """
@@ -77,7 +77,7 @@ def in_wallet(key: Actor, amount: int) -> Amount:
 
 
 def begun(services: Services, key: Actor) -> Mandate:
-    """Return the merchant's budget. If there is none, store one that has no amount yet."""
+    """Return the merchant's budget. If there is none, store a budget that has no amount yet."""
     now = services.clock.now()
     return find(services, key) or services.mandates.begin(
         Mandate(

@@ -1,9 +1,9 @@
 """Hold the refunds of restored tables, for the operator (H of domain/refund/transitions.py).
 
-Tables that were restored to an earlier moment lack everything that was written after it. A refund
-that has not ended in these tables may have been paid since then. Only the merchant can find this
-out, because the quote of such a payment is not in the tables. So each of these refunds is held: it
-waits until a person approves it again.
+Tables that were restored to an earlier moment lack everything that was written after this moment. A
+refund that has not ended in these tables may have been paid since then. The service cannot find
+that payment, because its quote is not in the tables; only the merchant can. So each of these
+refunds is held: it waits until a person approves it again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Report:
-    """The numbers of refunds: held now or before, changed by other requests, and not readable."""
+    """The numbers of refunds: held by this run or before, busy with other requests, unreadable."""
 
     held: int = 0
     busy: int = 0
@@ -37,8 +37,8 @@ class Report:
 def hold_all(services: Services, records: DynamoRecords) -> Report:
     """Hold each refund that has not ended.
 
-    The function can run again, and at the same time as other requests. Raises `errors.Unavailable`;
-    a new run then holds the rest.
+    The function can run again, and at the same time as other requests. After it raises
+    `errors.Unavailable`, another run holds the rest.
     """
     report = Report()
     for refund in records.refunds():
@@ -57,8 +57,8 @@ def hold_all(services: Services, records: DynamoRecords) -> Report:
 def hold(services: Services, refund: Refund) -> Refund:
     """Hold the refund, unless it has ended or is held already. Return it as stored.
 
-    Raises StaleRecord if other processes have changed the refund too often, or while an approval is
-    being redeemed.
+    Raises StaleRecord if other processes change the refund too often meanwhile, or if an approval
+    is being redeemed now.
     """
 
     def held(current: Refund) -> Change[Refund] | None:

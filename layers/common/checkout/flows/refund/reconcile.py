@@ -1,9 +1,10 @@
 """Decide the result of a refund that may have been sent (R3), by reading both wallets.
 
-If the token that reads the payment has ended, this module renews the token (M).
+If the token for reading the payment has ended, this module renews the token (M). R3 and M are
+explained in domain/refund/transitions.py.
 
-Every write is conditional, so the merchant's page and the sweep can check a refund at the same
-time. If a wallet does not answer, nothing is decided.
+Every write is conditional, so the merchant's page and the scheduled sweep can check a refund at the
+same time. If a wallet does not answer, nothing is decided.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def look(calls: WalletCalls, refund: Refund) -> Refund:
         refund = move(services, refund, RefundEvent.CHECKED, **_next(services, refund))
         assert refund.payer is not None
         if refund.payer.id != calls.merchant.wallet_address:
-            return refund  # wallets show a payment only to its own client
+            return refund  # wallets show a payment only to the client that made it
         begun = services.clock.now()
         try:
             refund, own = _own(calls, refund)
@@ -113,7 +114,7 @@ def _next(services: Services, refund: Refund) -> dict[str, Any]:
 def _noted(
     services: Services, refund: Refund, payment: OutgoingPayment | None, at: datetime
 ) -> Refund:
-    """Write the payment's URL, and the time at which the payment was first seen to have failed."""
+    """Write the payment's URL, and when it was first seen as failed, unless they are stored."""
     new: dict[str, Any] = {}
     if payment is not None and refund.outgoing_payment is None:
         new["outgoing_payment"] = payment.id
@@ -176,8 +177,8 @@ def _own(calls: WalletCalls, refund: Refund) -> tuple[Refund, Own]:
 def _with_budget(calls: WalletCalls, refund: Refund) -> Own:
     """Read the payment with the mandate's token, which can read all payments of this client.
 
-    So a refund that was paid from the budget needs no token of its own. Raises CannotTell if the
-    mandate has no token, open_payments errors, StaleRecord.
+    A refund that was paid from the budget has no token of its own. Raises CannotTell if the mandate
+    has no token, open_payments errors, StaleRecord.
     """
     services = calls.services
     mandate = mandates.of(services, refund.merchant)
@@ -197,7 +198,7 @@ def _with_budget(calls: WalletCalls, refund: Refund) -> Own:
 
 
 def _renewed(calls: WalletCalls, refund: Refund, token: AccessToken) -> tuple[Refund, AccessToken]:
-    """Rotate the token (M): write the intent, call the wallet, store the new token.
+    """Exchange the token for a new one (M): write the intent, call the wallet, store the new token.
 
     Raises CannotTell if there is no new token, open_payments errors, StaleRecord.
     """
@@ -243,8 +244,8 @@ def _find(calls: WalletCalls, refund: Refund, token: AccessToken) -> Own:
     """Find the payment of the refund's quote, by id and by list.
 
     "Not found" is believed only with the status 401, which the merchant's own provider uses. If the
-    wallet answers that another client made the payment, this does not mean "not found", because
-    that client was an earlier client of the same merchant. Raises CannotTell, open_payments errors.
+    wallet answers that another client made the payment, the payment exists: the other client was an
+    earlier client of the same merchant. Raises CannotTell, open_payments errors.
     """
     assert refund.payer is not None
     assert refund.quote is not None
@@ -276,8 +277,8 @@ def _find(calls: WalletCalls, refund: Refund, token: AccessToken) -> Own:
 def _theirs(calls: WalletCalls, refund: Refund) -> int | None:
     """Return what the customer's incoming payment has received; None if it cannot be read.
 
-    "Not found" also gives None, because the wallet is not trusted, and because providers delete
-    expired unpaid incoming payments.
+    "Not found" also gives None, not zero. The customer's wallet is not trusted, and providers
+    delete expired unpaid incoming payments.
     """
     assert refund.customer is not None
     assert refund.quote is not None

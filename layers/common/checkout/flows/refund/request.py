@@ -57,11 +57,11 @@ _MISSING: Final = "No such refund. Compare its id, and use a key of the same mer
 class NewRefund:
     """A merchant's request. `amount` is in minor units; None means all that can be refunded.
 
-    A `mode` of None means AS_PAID (the customer gets back what they paid) if the customer's debit
-    is known, otherwise AT_COST. `wallet` is a wallet other than the payer's. With `by_budget`, the
-    refund is paid from the refund budget without an approval, if it fits into the budget. With
-    `elsewhere`, nothing is sent; the record only notes how the merchant has paid the customer back
-    by other means.
+    The `mode` AS_PAID gives the customer what they paid, in their own currency. AT_COST costs the
+    merchant exactly the amount. None means AS_PAID if the customer's debit is known, otherwise
+    AT_COST. `wallet` is a wallet other than the payer's. With `by_budget`, the refund is paid from
+    the refund budget without an approval, if it fits into the budget. With `elsewhere`, nothing is
+    sent; the record is a note on how the merchant has paid the customer back by other means.
     """
 
     session: str
@@ -79,10 +79,11 @@ def create(
 ) -> Refund:
     """Request a refund, or note one that was paid elsewhere.
 
-    The record that `reserve` makes is written together with the refund. Raises ResourceMissing,
-    SessionUnexpectedState, PaymentInProgress, AmountTooLarge, AmountTooSmall,
-    AmountNotRepresentable, ParameterMissing, ParameterInvalid, RefundUnexpectedState, SessionBusy,
-    KeyHeld, and PermissionMissing if the amount is above the actor's limits.
+    `reserve` makes the stored answer to the request's idempotency key, which is written together
+    with the refund. Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress,
+    AmountTooLarge, AmountTooSmall, AmountNotRepresentable, ParameterMissing, ParameterInvalid,
+    RefundUnexpectedState, SessionBusy, KeyHeld, and PermissionMissing if the amount is above the
+    actor's limits.
     """
     wallet = _wallet(services, asked.wallet)
     refund_id = new_refund_id(services.random_bytes)
@@ -148,8 +149,9 @@ def _over_the_day(key: Actor, used: int) -> PermissionMissing:
 def require_own(key: Actor, refund: Refund) -> None:
     """Raise PermissionMissing if an actor with a limit may not change this refund or note.
 
-    Such an actor may change only requests of their own that are within the limit. So the actor
-    cannot cancel a refund that an owner has requested, or redirect it to another wallet.
+    An actor with a limit may change only requests that they made themselves and that are within the
+    limit. So they cannot cancel a refund that an owner has requested, or redirect that refund to
+    another wallet.
     """
     if not is_own(key, refund):
         raise PermissionMissing(
@@ -159,7 +161,7 @@ def require_own(key: Actor, refund: Refund) -> None:
 
 
 def is_own(key: Actor, refund: Refund) -> bool:
-    """Return whether the actor has no limit, or has requested this refund or note within it."""
+    """Return whether the actor has no limit, or has requested this refund within the limit."""
     cap = key.refund_cap
     if cap is None:
         return True
@@ -173,7 +175,7 @@ def _readable(key: Actor, value: int) -> str:
 
 
 def _of_refund(refund: Refund, reserve: Reserve[Refund] | None) -> Reserve[Session] | None:
-    """Return a function for the session's write that makes the stored answer about the refund."""
+    """Return the function that makes the stored answer, for the write of the refund's session."""
     if reserve is None:
         return None
     return lambda _, writer: reserve(refund, writer)
@@ -367,8 +369,8 @@ def _no_payment(asked: NewRefund) -> None:
 def _from_budget(services: Services, session: Session, refund: Refund) -> dict[str, Any]:
     """Return the fields for paying the refund from the budget, or the problem that prevents it.
 
-    A refund that nobody approves can only go to the wallet that has paid, so that a thief with a
-    stolen API key cannot send refunds to the thief's wallet.
+    A refund that nobody approves can only go to the wallet that paid. Otherwise, a thief with a
+    stolen API key could send refunds to the thief's own wallet.
     """
     mandate, now = services.mandates.get(mandate_id(refund.merchant)), services.clock.now()
     if mandate is None or mandate.terms is None:
@@ -382,7 +384,7 @@ def _from_budget(services: Services, session: Session, refund: Refund) -> dict[s
 
 
 def _limited(refund: Refund, key: Actor, allowance: Allowance | None) -> Refund:
-    """Return the refund with the actor's limits, which also apply to what the refund costs."""
+    """Return the refund with the actor's limits, which also limit what the refund may cost."""
     once = key.refund_cap.once if key.refund_cap is not None else None
     return replace(
         refund,
@@ -393,7 +395,7 @@ def _limited(refund: Refund, key: Actor, allowance: Allowance | None) -> Refund:
 
 
 def _left(session: Session) -> int:
-    """Return the amount left to refund. Raises if this amount is not certain, or is zero."""
+    """Return the amount left to refund. Raises errors if this amount is not certain, or is zero."""
     if session.partly_paid:
         raise PaymentInProgress(
             "Only a part of the payment has arrived. Accept it as paid, or give the session up. "
@@ -435,7 +437,7 @@ def _known_payer(session: Session) -> str | None:
 
 
 def _paid_from(session: Session, wallet: str) -> bool:
-    """Return whether this wallet has paid the session because we instructed it."""
+    """Return whether this wallet has paid the session by a payment that we instructed."""
     customer = session.customer
     return session.outgoing_payment is not None and customer is not None and customer.id == wallet
 
@@ -456,8 +458,8 @@ def _give(session: Session, amount: int) -> Amount:
     """Return what the customer's wallet gets back for a part: what this part cost the customer.
 
     The amount is computed from all refunds of the session together, so that the parts add up
-    exactly to the whole. A refund at cost, or a note, is included with its share of the customer's
-    debit. Raises AmountTooSmall.
+    exactly to the whole. An earlier refund with the mode AT_COST, or an earlier note, counts as if
+    the same share of the customer's debit had been given back. Raises AmountTooSmall.
     """
     paid, whole = session.amount_paid or 1, _given_of_all(session)
     given = sum(each.give or whole.value * each.amount // paid for each in session.refunds or ())
@@ -475,8 +477,9 @@ def _given_of_all(session: Session) -> Amount:
 
     The customer's debit is known only from a quote of the customer's wallet, which is not trusted.
     If the debit is in the currency of the shop's wallet, at most the amount received is given back.
-    Anything above that was at best a fee of the customer's provider. If the debit is in another
-    currency, the price that the shop's wallet shows for the refund is checked instead (budget.py).
+    Any debit above this amount was at best a fee of the customer's provider. If the debit is in
+    another currency, the amounts cannot be compared; what limits the refund is then the price that
+    the shop's wallet shows for it (budget.py).
     """
     assert session.quote is not None
     debit, receive = session.quote.debit, session.receive
@@ -493,7 +496,7 @@ def _cost(session: Session, amount: int) -> Amount:
 
 
 def in_own_wallet(amount: int, currency: str, code: str, scale: int) -> Amount:
-    """Return minor units of `currency` in the scale of the merchant's wallet, which holds `code`.
+    """Convert minor units of `currency` to the scale of the merchant's wallet, which holds `code`.
 
     Raises AmountNotRepresentable.
     """

@@ -1,7 +1,7 @@
-"""End a refund, or an attempt to pay it, together with the record that reserves its amount (R3).
+"""End a refund, or an attempt to pay one, and release what another record reserves for it (R3).
 
 One transaction writes both records. Until a refund ends, its session reserves the refund's amount.
-Until an attempt to pay from the budget ends, the mandate reserves the attempt's debit.
+Until an attempt to pay from the budget ends, the budget's record (mandate) reserves the debit.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def settle(
     reserve: Reserve[Refund] | None = None,
     **changes: Any,
 ) -> Refund:
-    """Write the end of the refund that was read. `kept` minor units of it remain refunded.
+    """Write that the refund has ended. `kept` minor units of its amount remain refunded.
 
     Returns the refund as written. Raises IllegalTransition, KeyHeld, and StaleRecord if another
-    process has changed the refund, or its session too often.
+    process has changed the refund since it was read, or if the session is changed too often.
     """
     for _ in range(TRIES):
         change = writes.change(services, refund, event, **changes)
@@ -50,9 +50,9 @@ def nothing_sent(
 ) -> Refund:
     """Write that nothing was sent, so that the refund needs an approval again.
 
-    If the refund was to be paid from the budget, its debit is given back. Returns the refund as
-    written. Raises IllegalTransition, and StaleRecord if another process has changed the refund, or
-    its mandate too often.
+    If the refund was to be paid from the budget, its debit is given back to the budget. Returns the
+    refund as written. Raises IllegalTransition, and StaleRecord if another process has changed the
+    refund since it was read, or if the mandate is changed too often.
     """
     for _ in range(TRIES):
         named = {} if note is None else {"note": note}
@@ -95,6 +95,6 @@ def _released(services: Services, refund: Refund, kept: int) -> Change[Session] 
 
 
 def _of(ref: RefundRef, kept: int) -> RefundRef:
-    """Return the reference with only the part of the refund that was sent, rounded up."""
+    """Return the session's entry of the refund, with only the part that was sent, rounded up."""
     give = -(-ref.give * kept // ref.amount) if ref.amount else 0
     return RefundRef(ref.id, kept, give)

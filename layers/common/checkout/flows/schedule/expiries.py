@@ -1,13 +1,14 @@
 """Report the sessions that have expired, and count all ended sessions in the daily figures.
 
-If no wallet was given for a session, the session ends at its expiry time by the clock alone
-(`Session.left_to_clock`). From its creation on, an index lists the session under this time. Two
-walks along the index each pass every such session once. The first walk passes a session at its
-expiry. If the merchant has requested the event of the end, this walk writes the end and the event.
-The second walk passes a session when nothing can change it any more, and counts it. A third walk
-counts the sessions whose end was written, after the same delay as the second. The transaction that
-adds to the daily figures also moves the walk's mark, which is the point that the walk has reached.
-So no session is counted twice or missed if a round dies or if rounds overlap.
+If no wallet was given for a session, the session ends at its expiry time by the clock alone, that
+is, without a write (`Session.left_to_clock`). From its creation on, an index lists the session
+under this time. Each minute, one round continues three walks along the index. A walk passes every
+session once. The first walk passes a session at its expiry. If the merchant has requested the event
+of the end, this walk writes the end and the event. The second walk passes a session when nothing
+can change it any more, and counts it. The third walk counts the sessions whose end was written,
+after the same delay as the second walk. The transaction that adds to the daily figures also moves
+the walk's mark, which is the point that the walk has reached. So no session is counted twice or
+missed if a round dies or if rounds overlap.
 
 If the first walk cannot write a session's end, the session is stored as unreported, and the write
 is tried again in each round.
@@ -34,8 +35,8 @@ from checkout.ports import Scan, ScanPositions
 from checkout.services import PayServices
 
 STRETCH: Final = 90  # sessions; one transaction can write 90 days and the walk's mark
-# If few sessions end, those that end within this time are counted together, because each count
-# costs four write units.
+# If few sessions end, those that end within this time are counted in one transaction, because each
+# such transaction costs four write units.
 GATHERED: Final = timedelta(minutes=5)
 UNREPORTED_MAX: Final = (
     90  # of a shard; if more fail, the cause is not the sessions, so the walk waits
@@ -46,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Followed:
-    """The counts of one round. The ends of `reported` sessions were written with their events."""
+    """The counts of one round. `reported` counts sessions whose end was written with its event."""
 
     reported: int = 0
     counted: int = 0
@@ -59,7 +60,7 @@ class Followed:
 
 
 def run(services: PayServices, *, until: datetime, walks: Iterable[Scan] = Scan) -> Followed:
-    """Continue these walks up to now, in all shards in parallel. Begin no batch after `until`."""
+    """Continue these walks up to now, in all shards in parallel. Begin no work after `until`."""
     total = Followed()
     try:
         positions = services.daily_totals.positions()
@@ -76,7 +77,7 @@ def run(services: PayServices, *, until: datetime, walks: Iterable[Scan] = Scan)
 def _follow(
     services: PayServices, walk: Scan, positions: ScanPositions, until: datetime, shard: int
 ) -> Followed:
-    """Continue the walk along one shard. A failing shard does not stop the others."""
+    """Continue the walk along one shard of the index. A failing shard does not stop the others."""
     done = Followed()
     since = positions.marks.get((walk, shard))
     now = services.clock.now()
@@ -129,8 +130,8 @@ def _unreported(
 ) -> frozenset[str]:
     """Write the ends of sessions whose merchants have requested the event.
 
-    `ended` maps ids to sessions; if a session is None, it is read first. Returns the ids whose end
-    is still to be written. Raises Unavailable; the walk then does not move on.
+    `ended` maps ids to sessions; a session that is None is read first. Returns the ids of the
+    sessions whose end is still to be written. Raises Unavailable; the walk then does not move on.
     """
     failed, early = set(), set()
     for session_id, known in ended.items():

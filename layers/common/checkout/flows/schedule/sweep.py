@@ -1,11 +1,12 @@
 """Run one round of the sweep: check each due session, payments in doubt before all others.
 
-All writes are conditional, so a round can run at the same time as another round, any handler and
-the customer's open page. If two of them write the same session at the same time, only the first
-write succeeds, and the other process leaves the session alone. Checks run in parallel, and a
-failing record or a hanging provider does not stop the other checks. This module itself decides
-nothing about sessions: `write_clock` writes what follows from the time alone, such as an expiry,
-and `reconcile` decides about payments in doubt.
+A round runs once a minute. The index of due sessions is divided into parts, the shards, so that
+rounds can run in parallel, each for a range of them. All writes are conditional, so a round can run
+at the same time as another round, any handler and the customer's open page. If two of them write
+the same session at the same time, only the first write succeeds, and the other process leaves the
+session alone. Checks run in parallel, and a failing record or a hanging provider does not stop the
+other checks. This module itself decides nothing about sessions: `write_clock` writes what follows
+from the time alone, such as an expiry, and `reconcile` decides about payments in doubt.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ from open_payments.urls import authority
 
 T = TypeVar("T")
 
-NAMED_MAX: Final = 2_000  # due sessions read of each shard; a round has time for fewer
+NAMED_MAX: Final = 2_000  # due sessions read of each shard, more than a round has time to check
 MERCHANT_WITHIN: Final = timedelta(seconds=10)  # for all calls to a merchant's wallet in one check
 CUSTOMER_WITHIN: Final = timedelta(seconds=5)
 PAYER_WITHIN: Final = timedelta(seconds=2)  # for reading the payment's URL after the money arrived
 SLOW: Final = timedelta(seconds=5)  # a check that takes longer means that a provider hangs
 AT_ONE_PROVIDER: Final = 12  # checks at a time, so that threads are left for other providers
-# The shares of the remaining time that the parts of a round may take. The last part takes the rest.
+# The shares of the remaining time that the steps of a round may take. The final step gets the rest.
 PAYMENTS: Final = 0.6
 EVENTS: Final = 0.25
 CUSTOMERS: Final = 0.5
@@ -67,11 +68,11 @@ logger = logging.getLogger(__name__)
 class Counts:
     """The counts of one round.
 
-    `moved` counts, by event, the sessions that changed; only a session's last event is counted.
-    `failed` counts the checks that raised an error and will be retried. `not_reached` counts the
-    due sessions that this round did not reach. `oldest_payment` is how long the check of the oldest
-    payment in doubt has been due. `enqueued` counts the webhook events that were due; the oldest of
-    them was due for `longest_due`.
+    `moved` counts, by event, the sessions that changed; a session with several events is counted
+    once, by the newest. `failed` counts the checks that raised an error and will be retried.
+    `not_reached` counts the due sessions that this round did not reach. Among payments in doubt,
+    `oldest_payment` is the longest time for which a check has been due. `enqueued` counts the
+    webhook events that were due, and `longest_due` is how long the oldest of them was due.
     """
 
     checked: int = 0
@@ -86,7 +87,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class SweepKind:
-    """The functions that read and check the records of one kind, in two halves.
+    """The functions that read and check the records of one kind. A check has two halves.
 
     `begin` asks the merchant's wallet. `finish` asks the customer's wallet, within the given time.
     """
@@ -116,7 +117,7 @@ def run(services: PayServices, *, until: datetime, part: ShardRange = WHOLE) -> 
     3. The customers' wallets, which strangers choose, are asked.
     4. The other sessions are checked: expired ones, and ended ones that are still to be closed.
 
-    Each of these parts ends early enough to leave time for the next part.
+    Each of these steps ends early enough to leave time for the next one.
 
     Raises Unavailable if the index cannot be read.
     """
@@ -172,7 +173,7 @@ class _Round:
     def finish(self, checks: Sequence[Check], until: datetime) -> None:
         """Ask the customers' wallets that are still to be asked, and count the results.
 
-        If no time is left for a wallet, the result of the merchant's wallet decides.
+        If no time is left for a customer's wallet, the answer of the merchant's wallet decides.
         """
         self._services.run_concurrently(lambda check: self._finish(check, until), checks)
 
@@ -182,7 +183,7 @@ class _Round:
         return self._services.run_concurrently(do, in_time(self._services.clock, until, items))
 
     def _check(self, record_id: str, put_off: list[tuple[str, str]] | None) -> Check | None:
-        """Check one record. Return None if nothing is left to do, or if it was `put_off`."""
+        """Check one record. Return None if nothing is left to do, or if the check was `put_off`."""
         services = self._services
         try:
             kind = _KINDS[kind_of(record_id)]
@@ -265,14 +266,14 @@ class _Round:
 def _begin_session(services: PayServices, session: Session) -> Checked:
     """Write what follows from the time (`write_clock`), and ask the merchant's wallet if due."""
     session = write_clock(services, session)
-    if session.awaits_look:  # no process works on the session; it waits for its customer or expiry
-        looked = session.updated_at  # unchanged, because the page's next look is a minute after it
+    if session.awaits_look:  # no process works on the session, which waits for customer or expiry
+        looked = session.updated_at  # unchanged: the customer's page looks again a minute after it
         return Checked(move(services, session, Event.CHECKED, updated_at=looked))
     if not payment_schedule.due(session, services.clock.now()):
         return Checked(session)
     checked = reconcile.ask_merchant(services, session, within=MERCHANT_WITHIN)
-    # If the money has arrived, the payer's wallet is asked here and not in `finish`, so that this
-    # request does not mark the payer's provider as hanging.
+    # If the money has arrived, the payer's wallet is asked here and not in `finish`. In `finish`, a
+    # slow answer would mark the payer's provider as hanging.
     if checked.paid:
         return Checked(reconcile.ask_customer(services, checked, within=PAYER_WITHIN))
     return checked
@@ -317,7 +318,7 @@ _KINDS: Final[Mapping[str, SweepKind]] = {
     ),
     WITHDRAWAL: SweepKind(
         get=lambda services, row_id: services.withdrawals.get(row_id.partition("#")[2]),
-        # acknowledges a withdrawal to its customer, if this has failed before
+        # sends the acknowledgement of a withdrawal, if an earlier try has failed
         begin=_whole(withdrawals.acknowledge_if_due),
     ),
 }

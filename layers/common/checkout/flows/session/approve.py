@@ -1,9 +1,10 @@
 """Verify the customer's return from their wallet, continue the grant, pay once (W5 to W8).
 
-Safety depends on the order of the writes: W5 is written before the interact_ref is redeemed, and W6
-before the one call that moves money (domain/session/transitions.py). After W6 the session returns
-to `open` only if it is certain that no payment was made. If the outcome is unknown, the session
-stays in `paying` until reconciliation decides.
+Safety depends on the order of the writes: W5 is written before the interact_ref (the code that the
+customer's browser brings back) is redeemed, and W6 before the one call that moves money
+(domain/session/transitions.py). After W6 the session returns to `open` only if it is certain that
+no payment was made. If the outcome is unknown, the session stays in `paying` until reconciliation,
+which asks the wallets later, decides.
 """
 
 from __future__ import annotations
@@ -51,10 +52,11 @@ def finish(
     browser: str | None = None,
     client: str | None = None,
 ) -> CallbackResult[Session]:
-    """Act on a grant callback (RFC 9635 section 4.2.3).
+    """Act on a grant callback, the customer's return (RFC 9635 section 4.2.3).
 
-    `browser` is the proof that the browser presents, "" if it presents none, or None if the
-    customer has confirmed. `client` is the browser's network address.
+    `browser` is the proof, in the browser's cookie, that the approval was begun in this browser or
+    moved to it, or "" without a cookie. It is None if the customer has confirmed. `client` is the
+    browser's network address.
 
     Raises CallbackInvalid for a callback that does not verify, without any write or wallet call.
     Raises RateLimited; the same callback can be sent again later. After a repeated or late
@@ -113,9 +115,9 @@ def _claim_and_pay(
 
 
 def _look_planned(session: Session, now: datetime) -> dict[str, Any]:
-    """Return the field with the time of the claimed session's first check.
+    """Return the field with the time at which the sweep first checks the claimed session.
 
-    The time is set with the claim, so that W6 does not have to change it.
+    The time is written with the claim (W5), so that W6 does not have to change it.
     """
     planned = now + instruct.SEND_WITHIN + instruct.CHECK_AFTER
     return {"look_at": session.look_at or planned}
@@ -141,7 +143,7 @@ def _blame(
 ) -> tuple[str, dict[str, Any]]:
     """Return the note on a problem, and the session's field for the problem.
 
-    If the wallet refused the shop's keys, the problem is one of the shop, not of the customer.
+    If the wallet refused the shop's keys, both name MERCHANT_WALLET_ERROR instead of `problem`.
     """
     if isinstance(error, op.Refused) and error.of_key:
         problem = Problem.MERCHANT_WALLET_ERROR
@@ -151,9 +153,9 @@ def _blame(
 def note_reported(services: PayServices, session: Session, result: str, *, browser: str) -> Session:
     """Store the `result` with which a browser returns without an approval.
 
-    The result is unsigned and names no approval, so it decides nothing. The result is stored once,
-    in the waiting attempt, if `browser` proves that the attempt's approval was begun in this
-    browser or moved to it.
+    The result is unsigned and names no approval, so it decides nothing. It is stored only once, in
+    the payment attempt that waits for an approval. The proof `browser` must show that this approval
+    was begun in this browser or moved to it; otherwise nothing is stored.
 
     Returns the session as it is afterwards. If another process has written the session first,
     nothing is stored.

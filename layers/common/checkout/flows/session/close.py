@@ -1,6 +1,6 @@
 """End a session at its merchant's request: expire, cancel, accept a partial payment, give up.
 
-No wallet is called here. The clean-up at the wallets is a task for the task queue.
+No wallet is called here. A queued task later cancels an abandoned grant at the customer's wallet.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def expire(
 ) -> Session:
     """Expire a session that is open or awaits an approval.
 
-    The record that `reserve` makes is written together with the session. Raises ResourceMissing,
-    SessionUnexpectedState, PaymentInProgress, SessionBusy.
+    `reserve` makes the stored answer to the request's idempotency key, which is written together
+    with the session. Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress,
+    SessionBusy.
     """
     return _end(services, lookup.own(services, key, session_id), Event.EXPIRE_REQUESTED, reserve)
 
@@ -52,7 +53,7 @@ def cancel(
 
 
 def cancel_at_till(services: Services, session: Session) -> Session:
-    """Cancel a sale for the till that began it. Raises the errors of `cancel`."""
+    """Cancel a sale for the till (a shop's sales screen) that began it. Raises as `cancel` does."""
     return _end(services, session, Event.CANCEL_REQUESTED, None, note="at the till")
 
 
@@ -109,7 +110,10 @@ def _end(
 def _ending(
     services: Services, session: Session, event: Event, changes: dict[str, Any]
 ) -> Change[Session]:
-    """Return the change that ends the session. If necessary, write the clock's decision first."""
+    """Return the change that ends the session.
+
+    If necessary, first writes what the time alone has changed (flows/session/lookup.py).
+    """
     try:
         return change(services, session, event, **changes)
     except IllegalTransition:
@@ -120,7 +124,11 @@ def _ending(
 
 
 def _hasten(services: Services, session: Session) -> Session:
-    """Begin the fence of a payment in doubt, because the merchant wants to end the session."""
+    """Begin to close the incoming payment if a payment is in doubt.
+
+    The merchant wants to end the session. Once the incoming payment is closed and, after a wait,
+    read, it is certain how much has arrived.
+    """
 
     def closing(current: Session) -> Change[Session] | None:
         now = services.clock.now()

@@ -1,6 +1,8 @@
 """Decide a session by the money received: complete it, or flag it as partly paid.
 
-The merchant's own incoming payment is the evidence (C9, W8 in domain/session/transitions.py).
+The merchant's own incoming payment is the evidence (C9, W8 in domain/session/transitions.py). With
+the policy `received`, a session completes when the money has arrived. With the policy `instructed`,
+it completes once the customer's wallet has accepted the payment.
 """
 
 from __future__ import annotations
@@ -21,15 +23,15 @@ from open_payments.models import AccessToken, OutgoingPayment
 
 # The money shows about 200 ms after the wallet has accepted the payment (benchmarks/callback.py).
 POLL_SECONDS: Final = (0.2, 0.15, 0.25, 0.4, 1.0, 1.0)
-# If no money shows after this time, the customer's wallet is asked repeatedly whether the payment
-# has failed.
+# If too little money shows after this time, the customer's wallet is asked repeatedly whether the
+# payment has failed.
 ASK_AFTER: Final = timedelta(seconds=1)
 
 
 def decide_by_money(
     calls: WalletCalls, session: Session, seen: proof.IncomingPaymentState, *, final: bool = False
 ) -> Session:
-    """Complete a processing session that is paid, and flag one that is partly paid.
+    """Complete a processing session if it is paid, and flag it if it is partly paid.
 
     `final` means that nothing more can arrive, so a partly paid session is not checked again.
     """
@@ -50,10 +52,9 @@ def decide_by_money(
 def complete(calls: WalletCalls, session: Session, received: int | None) -> Session:
     """Write `completed` and its event in one transaction (W8).
 
-    `received` is in the wallet's scale, or None if the amount is not known. Only the policy
-    `instructed` allows None, because it completes a session once the customer's wallet has accepted
-    the payment. If less than the whole amount was received, the session is checked again after its
-    end.
+    `received` is in the merchant's wallet's scale, or None if the amount is not known, which only
+    the policy `instructed` allows. If less than the whole amount was received, the session is
+    checked again later, although it has ended.
     """
     services = calls.services
 
@@ -88,10 +89,11 @@ def await_money(
 ) -> Session:
     """Read a processing session's incoming payment until the money shows (C9), then complete it.
 
-    Records a partial amount as soon as it is seen. Begins the fence as soon as the customer's
-    wallet reports that the `payment` has failed, or as soon as the incoming payment is completed
-    with too little money. Ends after `time_budget` seconds, which is also the limit for its calls.
-    With the policy `instructed` there is only one read. Raises StaleRecord, IllegalTransition.
+    Records a partial amount as soon as it is seen. If the customer's wallet reports that the
+    `payment` has failed, or if the incoming payment is completed with too little money, begins the
+    fence (proof.py), which makes the amount certain. The calls and pauses take `time_budget`
+    seconds at most. With the policy `instructed` there is only one read. Raises StaleRecord,
+    IllegalTransition.
     """
     services = calls.services
     if payment.failed:
@@ -140,9 +142,9 @@ def paid_but_for_rounding(
 ) -> bool:
     """Return whether the payment has ended and lacks no more than a conversion can lose.
 
-    The payment has ended if the customer's wallet shows no failure, and the same sum sent `before`
-    and `after` a pause. That wallet is not trusted, but its answer decides only about one unit of
-    money (money.least_accepted).
+    The payment has ended if the customer's wallet shows no failure, and shows the same sum as sent
+    `before` and `after` a pause. That wallet is not trusted, but its answer decides only about one
+    unit of money (money.least_accepted).
     """
     if before is None or after.failed or not 0 < after.sent.value == before.sent.value:
         return False

@@ -35,7 +35,8 @@ def create_session(
 ) -> Answer:
     """Store an open session and the native API's answer, and return the answer.
 
-    The session can be found by `request_id` once it can be paid.
+    `request_id` is the id of the API request. Once the session can be paid, a search finds the
+    session by this id.
 
     Raises IdempotencyKeyInvalid, IdempotencyKeyReused, MerchantSuspended, MerchantUnproven, and the
     errors of `NewSession.opened`.
@@ -60,10 +61,11 @@ def open_session(
     reserve: Reserve[Session] | None,
     request_id: str | None = None,
 ) -> Session:
-    """Store an open session. The record that `reserve` makes of the session is stored first.
+    """Store an open session. First store the answer to its idempotency key, which `reserve` makes.
 
-    Raises KeyHeld, MerchantSuspended, MerchantUnproven, Unavailable, ParameterInvalid if an e-mail
-    address is given but cannot be encrypted, and what `NewSession.opened` raises.
+    Raises KeyHeld, MerchantSuspended, MerchantUnproven, Unavailable, and the errors of
+    `NewSession.opened`. Raises ParameterInvalid if an e-mail address is given but cannot be
+    encrypted.
     """
     if key.suspended is not None:
         _refuse(services, key)
@@ -98,18 +100,18 @@ def open_session(
 
 
 def _refuse(services: Services, key: ApiKey) -> NoReturn:
-    """Raise the reason why a suspended key cannot create sessions.
+    """Raise the error that says why a suspended API key cannot create sessions.
 
-    The merchant's record is read only for this, because it shows who can end the suspension.
+    Only now is the merchant's record read, because it shows who can end the suspension.
     """
     require(merchants.get(services.merchants, key.merchant), Effect.SALE)
     raise MerchantSuspended(SUSPENDED)
 
 
 def _keyed_merchant(services: Services, key: ApiKey, new: NewSession) -> Merchant | None:
-    """Return the merchant if the session needs its key for customers' details, otherwise None.
+    """Return the merchant if its encryption key for customers' details is needed, otherwise None.
 
-    Raises ParameterInvalid if the merchant has no such key that this process can use.
+    Raises ParameterInvalid if the merchant has no encryption key that this process can use.
     """
     if new.customer_email is None:
         return None
@@ -132,8 +134,8 @@ def _keyed_merchant(services: Services, key: ApiKey, new: NewSession) -> Merchan
 def _make_sure(services: Services, opened: Callable[..., Session], held: Reservation) -> None:
     """Store the session of a stored answer, if the first process has not done so.
 
-    The session is stored as the first process would have stored it, with the id and the times of
-    the answer. Raises IdempotencyKeyReused if the session would already have expired.
+    The session gets the id and the times that the stored answer has. Raises IdempotencyKeyReused if
+    such a session would already have expired.
     """
     if held.session is None or services.sessions.get(held.session) is not None:
         return

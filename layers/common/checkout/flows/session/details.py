@@ -1,14 +1,14 @@
 """Store, seal and open the details that a customer gives on the page of a session.
 
-Details are sealed, that is, encrypted. Details are kept for years, so sealing all of them again
-after each rotation of ENCRYPTION_KEY would be too much work. Instead, the details are sealed under
-a key of the merchant. Only this key is sealed with ENCRYPTION_KEY, and sealed again after a
-rotation (flows/merchant/rotation.py). The API cannot read ENCRYPTION_KEY, so it uses a copy of the
-merchant's key that is encrypted (wrapped) by KMS (decision 17).
+Details are sealed, that is, encrypted. They are kept for years, so sealing all of them again after
+each rotation of ENCRYPTION_KEY would be too much work. Instead, each merchant has a key for the
+details of its customers. Only this key is sealed with ENCRYPTION_KEY, and sealed again after a
+rotation (flows/merchant/rotation.py). The API cannot read ENCRYPTION_KEY. It uses another copy of
+the merchant's key, which AWS KMS encrypts ("wraps") with the key DETAILS_KMS_KEY (decision 17).
 
 Details are stored in one conditional write. Corrections are accepted only until the customer gives
-a wallet, because from then on the search has rows for the e-mail address, the name and the postal
-code. No wallet is called here.
+a wallet. From then on, the search has rows for the e-mail address, the name and the postal code,
+which a correction would make wrong. No wallet is called here.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NOTHING: Final = NONE_GIVEN.further_json()
 
 
 class KeyFields(TypedDict):
-    """The merchant's fields that hold its key for details: sealed, and wrapped for the API."""
+    """The merchant's fields with its key for details: sealed, and wrapped by KMS for the API."""
 
     details_key: str
     details_key_kms: str | None
@@ -65,7 +65,7 @@ class KeyFields(TypedDict):
 def new_keys(
     vault: AesVault, keys: KmsDetailsKeys | None, random_bytes: RandomBytes, merchant_id: str
 ) -> KeyFields:
-    """Return a new key for the details of a merchant's customers. Raises Unavailable."""
+    """Return the fields of a new key for details, for this merchant. Raises Unavailable."""
     key = random_bytes(_KEY_SIZE).hex()
     return {
         "details_key": vault.seal(key, place=details_key_place(merchant_id)),
@@ -74,7 +74,7 @@ def new_keys(
 
 
 def wrap_key(services: DashboardServices, merchant_id: str) -> None:
-    """Wrap the merchant's key for details if DETAILS_KMS_KEY was set after the merchant's setup.
+    """Store the wrapped key for details if DETAILS_KMS_KEY was set after the merchant's setup.
 
     Raises Conflict, Unavailable.
     """
@@ -90,10 +90,10 @@ def wrap_key(services: DashboardServices, merchant_id: str) -> None:
 
 
 def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Merchant) -> str | None:
-    """Return the merchant's key for details as wrapped by KMS.
+    """Return the merchant's wrapped key for details.
 
-    The key is wrapped now if it was not wrapped before, or if the wrapped key cannot be unwrapped.
-    Without `keys`, the stored wrapped key is returned, if any.
+    The stored wrapped key is returned if KMS can unwrap it. Otherwise, the key is wrapped now.
+    Without `keys`, the stored wrapped key is returned unchecked, or None if there is none.
 
     Raises SecretUnreadable if the sealed key cannot be decrypted, and Unavailable.
     """
@@ -111,8 +111,8 @@ def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Mercha
 class Sealed:
     """A customer's details for one session, as two sealed texts; None if nothing was given.
 
-    `mark` is the lookup text that finds the session by the e-mail address, and `marks` are those of
-    the names and postal codes.
+    `mark` is the lookup text that finds the session by the e-mail address. `marks` are the lookup
+    texts of the names and postal codes.
     """
 
     details: str | None = None
@@ -166,13 +166,13 @@ def _sealed(inner: AesVault, key: str, session_id: str, details: CustomerDetails
 
 
 def seal_said(vault: AesVault, merchant: Merchant, session_id: str, said: CustomerDetails) -> str:
-    """Return a withdrawal's name and e-mail address, sealed. Raises as `seal` does."""
+    """Return the name and e-mail address of a withdrawal, sealed. Raises as `seal` does."""
     inner = vault.inner(_key(vault, merchant))
     return inner.seal(said.to_json(), place=_place(session_id, WITHDRAWAL))
 
 
 def opened_said(vault: AesVault, merchant: Merchant, withdrawal: Withdrawal) -> CustomerDetails:
-    """Return the name and the e-mail address of a withdrawal, which are empty after an erasure.
+    """Return the name and the e-mail address in a withdrawal, which are empty after an erasure.
 
     Raises SecretUnreadable, and Unavailable while the key cannot be read.
     """
@@ -203,8 +203,8 @@ def spoken_mark(vault: AesVault, merchant: Merchant, typed: str) -> str | None:
 def browser_proof(vault: AesVault, merchant: Merchant, session_id: str, act: str) -> str | None:
     """Return a proof, for a browser's cookie, that this browser has done `act` in the session.
 
-    The proof has 128 bits in hexadecimal digits, and cannot be made without the merchant's key.
-    Returns None if this key cannot be decrypted, because the details cannot be shown in that case.
+    The proof has 128 bits in hexadecimal digits, and cannot be made without the merchant's key for
+    details. Returns None if this key cannot be decrypted; then the details cannot be shown, either.
     Raises Unavailable while the key cannot be read.
     """
     try:
@@ -226,7 +226,7 @@ def opened(vault: AesVault, merchant: Merchant | None, session: Session) -> Cust
 
 
 def known(services: Services, sessions: Iterable[Session]) -> Mapping[str, CustomerDetails]:
-    """Return the details of these sessions' customers, by session id. This is for the API.
+    """Return the customers' details in these sessions, by session id. This is for the API.
 
     Nothing is read for sessions without details. Details that cannot be decrypted are left out, and
     the operator gets an alarm. Raises Unavailable.
@@ -290,10 +290,11 @@ def may_give(services: PayServices, session: Session) -> bool:
 def give(services: PayServices, session: Session, given: CustomerDetails) -> Session:
     """Store the details in place of earlier details. Return the session.
 
-    An e-mail address that the shop gave stays until the customer gives another one. The details
-    must have been checked against the session's `collect`. Raises SessionUnexpectedState if the
-    session asks for no details or has ended, SessionBusy while a wallet is being asked,
-    PaymentInProgress, ResourceMissing, Unavailable. After an error nothing was stored.
+    An e-mail address that the shop gave stays until the customer gives another one. The caller has
+    checked the details against the session's `collect`, the list of details to ask for. Raises
+    SessionUnexpectedState if the session asks for no details or has ended, SessionBusy while a
+    wallet is being asked, PaymentInProgress, ResourceMissing, Unavailable. After an error nothing
+    was stored.
     """
     if not session.collect:
         raise SessionUnexpectedState("This session asks for no details.")

@@ -1,4 +1,7 @@
-"""List a merchant's sessions page by page, newest first, with filters."""
+"""List a merchant's sessions page by page, newest first, with filters.
+
+A request asks for one page of the list. To fill this page, it reads parts of an index.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ from checkout.flows.cursors import cursor, position_of
 from checkout.services import Services
 
 PAGE_MAX: Final = 100
-FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
-READ_FOR: Final = timedelta(seconds=5)  # then the results so far are returned with a cursor
-# A session that was paid in a range of time was created at most this long before the range. Only a
-# session that was undecided for an hour or partly paid can have been created earlier. Such a
-# session is flagged, and an index finds it by the flag.
+FILTER_ROUNDS: Final = 5  # parts of the index that one filtered list request reads at most
+READ_FOR: Final = timedelta(seconds=5)  # the time for reading; then returns what was found
+# A session that was paid in a range of time was created at most this long before the range.
+# Exception: a session that was partly paid, or undecided for an hour, can have been created
+# earlier. Each of these is flagged, and an index finds it by the flag.
 PAID_WITHIN: Final = timedelta(days=2)
 
 
@@ -32,9 +35,9 @@ class ListQuery:
     and `amount_to` (both inclusive) limit `amount_total` in minor units. `search` must be the whole
     text of a search term (domain/reports/search_terms.py). A session matches if it has any of the
     `statuses`, and any of the `sums` (search_terms.sums). `paid_from` and `paid_before` limit
-    `paid_at` of completed sessions. `rounds` is the most index pages that are read for one
-    response, `rounds_if_empty` the most while nothing is found. With `upward`, the page has the
-    sessions just newer than the cursor, and is still newest first.
+    `paid_at` of completed sessions. For one response, at most `rounds` parts of the index are read;
+    while nothing is found, reading goes on up to `rounds_if_empty`. The list continues with the
+    sessions older than the cursor; with `upward`, with those just newer. Both are newest first.
     """
 
     limit: int = 10
@@ -56,13 +59,13 @@ class ListQuery:
 
     @property
     def filters(self) -> bool:
-        """Return whether the sessions must be read to filter them, because no index can do it."""
+        """Return whether sessions must be read to filter them, because no index can filter them."""
         by_field = (self.status, self.amount_from, self.amount_to, self.concern)
         return bool(self.statuses or self.sums) or any(each is not None for each in by_field)
 
     @property
     def ranges(self) -> tuple[IndexRange, ...]:
-        """Return the parts of the indexes that contain all matching sessions, newest first."""
+        """Return the ranges of the indexes that contain all matching sessions, newest first."""
         low, high = self.created_from, self.created_before
         if self.search:
             return (IndexRange(last_part(self.search), low, high),)
@@ -104,7 +107,7 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class IndexRange:
-    """The sessions created in a time range: all, or those that an index finds by `found_by`."""
+    """The sessions created in a time range: all, or only those that an index has for `found_by`."""
 
     found_by: str | None
     created_from: datetime | None
@@ -113,7 +116,7 @@ class IndexRange:
 
 @dataclass(frozen=True, slots=True)
 class SessionList:
-    """A page of a list. All sessions created since `looked_to` were read.
+    """A page of a list. `looked_to` is the creation time of the last session that was read.
 
     With a filter, more sessions may follow even if this page has few sessions or none. `unreadable`
     has the ids of damaged records, which are left out.
@@ -128,10 +131,10 @@ class SessionList:
 def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
     """Return a page of the merchant's sessions, newest first by (created_at, id).
 
-    The page's cursor continues in the direction of the query. Reading stops after READ_FOR or after
-    `rounds` index pages (`rounds_if_empty` while nothing is found), so that a filter with few
-    matches cannot make one request read without end. The page then has a cursor. Raises
-    CursorInvalid.
+    If more may follow, the page has a cursor to older sessions, or to newer ones if the query is
+    `upward`. Reading stops when the time READ_FOR is over, or after `rounds` parts of the index
+    (`rounds_if_empty` while nothing is found). Otherwise, a filter with few matches could make one
+    request read without end. Raises CursorInvalid.
     """
     after = position_of(key.merchant, query.cursor, SESSION_ID)
     now = services.clock.now()

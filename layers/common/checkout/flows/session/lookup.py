@@ -1,7 +1,8 @@
 """Read one session, after writing what the clock has decided, that is, what the time alone changes.
 
-The clock ends a session whose time is over (`Event.EXPIRY_PASSED`), and a preparation or
-continuation whose lease has lapsed. If nobody reads a session, flows/schedule/expiries.py ends it.
+The clock ends a session whose time is over (`Event.EXPIRY_PASSED`). The clock also ends the phases
+"preparing" and "continuing" once the lease, a process's exclusive right for a limited time, has
+lapsed. If nobody reads a session, flows/schedule/expiries.py ends it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def apply_clock(services: Services, session: Session) -> Session:
 
     A session past its expiry becomes expired. If the lease of a preparation or continuation has
     lapsed, the process that held the lease is dead and no money can follow, so the session becomes
-    open again. If a session without a wallet can no longer change, the session is returned as
-    expired without a write.
+    open again. Exception: a session without a wallet that can no longer change is returned as
+    expired, but not written.
     """
     if session.left_to_clock and session.overdue(services.clock.now() - CLOCK_IS_FINAL_AFTER):
         ended_at = session.expires_at

@@ -30,7 +30,7 @@ def update(
     merge: Merge,
     reserve: Reserve[Session] | None = None,
 ) -> Session:
-    """Write the metadata that `merge` returns, together with the record that `reserve` makes.
+    """Write the metadata that `merge` returns, and with it the stored answer that `reserve` makes.
 
     Raises ResourceMissing, SessionBusy, KeyHeld, PaymentInProgress while a payment may be under
     way, and the errors of `merge`.

@@ -21,7 +21,7 @@ MEANWHILE: Final = (
 def write(
     services: DashboardServices, key: Actor, session_id: str, *, read: str, text: str, tags: str
 ) -> None:
-    """Write text and tags in place of the version `read`, which is "0" if there was no note.
+    """Write text and tags in place of those in version `read`, which is "0" if there was no note.
 
     Raise ResourceMissing, ParameterInvalid, and Conflict if another version was written meanwhile.
     """

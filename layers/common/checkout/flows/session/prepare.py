@@ -1,10 +1,9 @@
 """Prepare a payment from the wallet address that the customer gives (W1 to W4, C1 to C6).
 
 Nothing here can move money. After a failure the session is `open` again, with the reason, and the
-customer can try again. If the session already has an incoming payment, this payment is read first,
-and used again unless it was paid or closed. If the customer's wallet rejects the incoming payment
-as receiver, the incoming payment is read once more. domain/session/transitions.py describes the
-steps.
+customer can try again. If the session already has an incoming payment, the incoming payment is read
+first, and used again unless it was paid or closed. If the customer's wallet rejects it as receiver,
+it is read once more. domain/session/transitions.py describes the writes (W) and calls (C).
 """
 
 from __future__ import annotations
@@ -69,11 +68,13 @@ def submit_wallet(
     """Prepare the payment from the wallet address that the customer `typed`.
 
     `client` is the customer's network address. Returns the session, which awaits approval and has a
-    quote and an interact URL. If its incoming payment was paid from outside meanwhile, the session
-    is completed or processing instead. Raises WalletInvalid, WalletUnreachable, WalletUnavailable,
-    AmountTooSmallForWallet and MerchantWalletError. After such an error, the session is open again
-    if W1 was written. Also raises SessionBusy, SessionUnexpectedState, PaymentInProgress,
-    RateLimited, and ResourceMissing, after which nothing has changed.
+    quote and an interact URL (the wallet's page for the approval). If its incoming payment was paid
+    from outside meanwhile, the session is completed or processing instead.
+
+    Raises WalletInvalid, WalletUnreachable, WalletUnavailable, AmountTooSmallForWallet and
+    MerchantWalletError; after one of these, the session is open again if W1 was written. Also
+    raises SessionBusy, SessionUnexpectedState, PaymentInProgress, RateLimited and ResourceMissing;
+    after one of these, nothing has changed.
     """
     url = address_in(services, typed)
     session = apply_clock(services, load(services, session_id))
@@ -110,11 +111,11 @@ def address_in(services: PayServices, typed: str) -> str:
 
 
 def _paid_to(services: PayServices, session: Session) -> Merchant:
-    """Return the merchant with the client and wallet of the session's incoming payment, if any.
+    """Return the merchant, with the client and wallet that created the session's incoming payment.
 
     Only the client that created an incoming payment can read it, at the wallet where it was
-    created. Without an incoming payment, the merchant has the present client and wallet. Raises
-    ResourceMissing, Unavailable.
+    created. Without an incoming payment, the returned merchant has the present client and wallet.
+    Raises ResourceMissing, Unavailable.
     """
     if session.incoming_payment is not None:
         return merchants.of(services.merchants, session)
@@ -144,10 +145,10 @@ def _claim(
     typed: str,
     merchant: Merchant,
 ) -> Session:
-    """Take the lease on the preparation (W1). The same write removes an earlier approval.
+    """Take the lease on the preparation (W1), so that only this process prepares.
 
-    The write also stores the number of the merchant's client and wallet (`identity`), before the
-    first call to a wallet.
+    The same write removes an earlier approval, and stores the number of the merchant's client and
+    wallet (`identity`), before the first call to a wallet.
     """
     now = services.clock.now()
     recent = tuple(at for at in session.submissions if now - at < SUBMISSIONS_WINDOW)
@@ -202,7 +203,7 @@ def _prepare(calls: WalletCalls, session: Session, url: str) -> Session:
 
 
 def resolve(client: OpenPayments, url: str) -> WalletAddress:
-    """Read the wallet address document (C1). From here on, the document's `id` is used.
+    """Read the wallet address's document (C1). After this, the document's `id` is the address used.
 
     Raises WalletInvalid, WalletUnreachable.
     """
@@ -237,10 +238,11 @@ def _check_incoming_payment(calls: WalletCalls, session: Session) -> Session:
     """Check an incoming payment that was used before, which may have been paid or closed since.
 
     If money has arrived, returns the session completed or processing. If the incoming payment is
-    closed without money, raises MerchantWalletError until the payment has been closed for FENCE,
-    because money can still arrive until then. After that, removes the payment from the session, so
-    that the next one is created with the merchant's present client and wallet. If the incoming
-    payment cannot be read, it is used again, because the quote shows whether it can be paid.
+    closed without money, raises MerchantWalletError until it has been closed for the time FENCE,
+    because money can still arrive until then. After that time, removes the incoming payment from
+    the session, so that a new one is created with the merchant's present client and wallet. If the
+    incoming payment cannot be read, it is used again, because the quote shows whether it can be
+    paid.
     """
     if session.incoming_payment is None:
         return session
@@ -266,8 +268,8 @@ def _check_incoming_payment(calls: WalletCalls, session: Session) -> Session:
 def _paid_meanwhile(calls: WalletCalls, session: Session) -> Session:
     """Return the session completed or processing if its incoming payment has received money.
 
-    This read is necessary because a wallet also rejects an incoming payment as receiver if the
-    incoming payment was just paid from outside.
+    This read is necessary because a customer's wallet also rejects an incoming payment as receiver
+    if somebody has just paid it from outside.
     """
     try:
         seen = proof.read(calls, session)
@@ -279,7 +281,7 @@ def _paid_meanwhile(calls: WalletCalls, session: Session) -> Session:
 def _ensure_incoming_payment(
     calls: WalletCalls, session: Session, wallet: WalletAddress
 ) -> Session:
-    """Store the customer's wallet, and an incoming payment if there is none (C2, C3, W2)."""
+    """Store the customer's wallet. Create an incoming payment if there is none (C2, C3, W2)."""
     customer = replace(wallet, public_name=None)  # the name is not shown anywhere
     if session.incoming_payment is not None:
         return _store(calls, session, customer=customer)
@@ -377,9 +379,9 @@ def _problem(error: CheckoutError) -> Problem:
 def note_of(problem: Problem, error: BaseException | None) -> str:
     """Return a failure's note for the history: the problem, then the provider's answer.
 
-    The whole answer is included only if the provider refused the merchant's key. If the provider
-    refused to show a wallet address, the note has the HTTP status. For other errors, the note has
-    the type of the error.
+    The note has the whole answer only if the provider refused the merchant's key. If the provider
+    refused to show a wallet address, the note has the HTTP status instead. For other errors, the
+    note has the type of the error.
     """
     if isinstance(error, op.Refused) and error.of_key:
         return f"{problem.value}: {error.reason.value} ({error.answered})"

@@ -34,8 +34,8 @@ def send(
 ) -> None:
     """Send the session's receipt if it is offered, but only once for each `form`.
 
-    `form` identifies the form that was sent, so that the same form sends no second receipt. Raises
-    ResourceMissing, RateLimited, ReceiptsUsedUp and MailRefused.
+    `form` identifies the form on the page, so that submitting it twice sends no second receipt.
+    Raises ResourceMissing, RateLimited, ReceiptsUsedUp and MailRefused.
     """
     if services.mail is None or session.completed_at is None or not offered(services, session):
         raise ResourceMissing("There is no receipt to send.")

@@ -1,8 +1,9 @@
 """Reconcile payments in doubt with what the wallets show.
 
 The engine (flows/payment) reads and closes incoming payments, and this module decides about the
-session (domain/session/transitions.py). Every write is conditional, so the callback, the customer's
-open page and the sweep can all reconcile a session at the same time.
+session (domain/session/transitions.py). Every write is conditional. So the callback (the customer's
+return), the customer's open page and the scheduled sweep can all reconcile a session at the same
+time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from open_payments.models import AccessToken, OutgoingPayment
 
 DEADLINE: Final = timedelta(seconds=20)
 PAGE_DEADLINE: Final = timedelta(seconds=8)  # a customer is waiting, and the sweep asks again
-# After this time, a wallet that cannot be asked about an ended session is no longer asked.
+# If a wallet cannot be asked about an ended session, it is tried again until this time has passed.
 ACCOUNT_FOR: Final = timedelta(days=7)
 # The callback itself looks for the money. The customer's page begins to look this long after the
 # callback's last write.
@@ -38,16 +39,19 @@ STILL_FOR: Final = 1.0  # a payment has ended if it sends nothing more in these 
 
 
 def view(services: PayServices, session_id: str) -> Session:
-    """Return the session after `apply_clock`. Calls no wallet."""
+    """Return the session after `apply_clock`, which writes what the time alone has changed.
+
+    Calls no wallet.
+    """
     return apply_clock(services, load(services, session_id))
 
 
 def advance_pending(services: PayServices, session_id: str, client: str | None = None) -> Session:
     """Return the session. Reconcile it first if that is due, or if the callback has just ended.
 
-    The rate is limited for each session: its wallets are asked only once per interval, however many
-    pages poll. If a `client` polls too many such sessions, its pages cause no more calls to
-    wallets, and the sweep checks the sessions.
+    For each session, the wallets are asked only once per interval, however many pages poll. If the
+    pages of one `client` (a network address) poll too many sessions in doubt, they cause no more
+    calls to wallets, and only the sweep checks these sessions.
     """
     session = view(services, session_id)
     now = services.clock.now()
@@ -66,7 +70,7 @@ def advance_pending(services: PayServices, session_id: str, client: str | None =
 def _callback_over(session: Session, now: datetime) -> bool:
     """Return whether the callback of a payment has ended and no longer looks for the money.
 
-    The sweep's first check is later, because W7 would have to write the index for an earlier one.
+    The sweep's first check is later. An earlier check would make W7 write the index.
     """
     waits = session.status is Status.PROCESSING and session.check_at is not None
     first = session.checks == 0 and session.closing_at is None
@@ -75,10 +79,11 @@ def _callback_over(session: Session, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A session after its merchant's wallet was asked.
+    """A session after the merchant's wallet was asked.
 
-    `seen` is that wallet's answer if the session is not decided yet. `paid` means that the session
-    will be completed in any case, and the customer's wallet is asked only for the payment's URL.
+    `seen` is the answer of the merchant's wallet if the session is not decided yet. `paid` means
+    that the session will be completed in any case, and the customer's wallet is asked only for the
+    payment's URL.
     """
 
     session: Session
@@ -88,10 +93,10 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class WalletAnswer:
-    """A session after its customer's wallet was asked, and the payment that the wallet shows.
+    """A session after the customer's wallet was asked, and the payment that this wallet shows.
 
-    The caller must continue with this session even if the wallet has not `answered`, because a
-    token may have been renewed before the failure.
+    The caller must continue with this session even if the wallet has not `answered`, because the
+    session may have a new token from before the failure.
     """
 
     session: Session
@@ -102,8 +107,8 @@ class WalletAnswer:
 def step(services: PayServices, session: Session, *, within: timedelta = DEADLINE) -> Session:
     """Ask the wallets once, and write what they show.
 
-    If a wallet does not answer, nothing else is changed, because the first write has already
-    scheduled the next check. Raises StaleRecord if another process has written the session first.
+    The first write schedules the next check. If a wallet does not answer, nothing else needs to be
+    written. Raises StaleRecord if another process has written the session first.
     """
     until = services.clock.now() + within
     checked = ask_merchant(services, session, within=within)
@@ -133,8 +138,8 @@ def ask_customer(
 ) -> Session:
     """Take the second half of a step: ask the customer's wallet, if that is due.
 
-    If a wallet hangs, this is noted on the record, and the wallet is not asked for a while. During
-    that time, or if no time is left for the call, the merchant's wallet alone decides. Raises as
+    If the customer's wallet hangs, the session stores until when this wallet is not asked again.
+    Until then, or if no time is left for the call, the merchant's wallet alone decides. Raises as
     `step` does.
     """
     session, seen = checked.session, checked.seen
@@ -218,9 +223,9 @@ def _decide(
 
 
 def _fence(calls: WalletCalls, session: Session) -> Session:
-    """Take one step of the fence (`proof.fence`), and decide by the money that it shows.
+    """Take one step of the fence, which closes and reads the incoming payment; decide by the money.
 
-    In a processing session, a part that has arrived is written even before the fence decides.
+    In a processing session, a part that has arrived is written even before the fence ends.
     """
     session, seen, decides = proof.fence(calls, session)
     told = session.status is Status.PROCESSING
@@ -256,8 +261,8 @@ def _ask_wallet(calls: WalletCalls, session: Session) -> WalletAnswer:
 def _keep_token(calls: WalletCalls, session: Session, fresh: AccessToken) -> Session:
     """Store the token that replaces the session's old token, which the wallet no longer accepts.
 
-    If other processes have written meanwhile, the token is added to their version, and StaleRecord
-    is raised, because this check has nothing more to decide.
+    If another process has written meanwhile, the token is added to the stored session. StaleRecord
+    is then raised, because this check has nothing more to decide.
     """
     services, known = calls.services, session.token
     new = sealed.seal_token(services.vault, session.id, fresh)
@@ -274,7 +279,7 @@ def _keep_token(calls: WalletCalls, session: Session, fresh: AccessToken) -> Ses
 
 
 def _find(calls: WalletCalls, session: Session, token: AccessToken) -> OutgoingPayment | None:
-    """Return the session's outgoing payment or None. A stored URL is used if there is one.
+    """Return the session's outgoing payment or None. If its URL is stored, it is read there.
 
     Raises open_payments errors if the wallet cannot be asked.
     """

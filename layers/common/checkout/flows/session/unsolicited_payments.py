@@ -30,7 +30,7 @@ def may_look(session: Session, now: datetime) -> bool:
 
 
 def found(calls: WalletCalls, session: Session, seen: proof.IncomingPaymentState) -> Session:
-    """Decide a session that has no approval yet by the money in its incoming payment.
+    """Decide, by the money in its incoming payment, a session that has no approval yet.
 
     Without money, returns the session as it is. Raises IllegalTransition, StaleRecord.
     """
@@ -44,9 +44,9 @@ def found(calls: WalletCalls, session: Session, seen: proof.IncomingPaymentState
 def account(calls: WalletCalls, session: Session) -> Session:
     """Take one step to find out what the incoming payment of an ended session received.
 
-    Closes the incoming payment, and records the result of a read that begins at least FENCE after
-    the incoming payment was seen closed. Money in an expired or canceled session is flagged as soon
-    as it is seen, and creates an event. With the policy `instructed`, the payment of a completed
+    Closes the incoming payment. Once it was seen closed and the time FENCE has passed, reads it
+    again and records the result. Money in an expired or canceled session is flagged as soon as it
+    is seen, and creates an event. Exception: with the policy `instructed`, the money of a completed
     session may still be on its way, so the incoming payment is not closed. Raises open_payments
     errors.
     """

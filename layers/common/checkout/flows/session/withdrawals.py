@@ -4,11 +4,12 @@ A withdrawal asks the shop to pay back. Anyone with the page's address can file 
 withdrawal moves no money and the shop decides about it. Each session has one withdrawal at most, so
 filing it again changes nothing.
 
-The acknowledgement of a withdrawal is due until it is sent, or for `WITHIN` at most:
+The acknowledgement, an e-mail to the customer, is due until it is sent, or for the time `WITHIN` at
+most:
 
-    1  Write when the acknowledgement is due next, if the record is still as it was read: the first
-       time with the withdrawal itself, later by the sweep. Of two processes that do so at the same
-       time, only one can write, and continues.
+    1  Write when the acknowledgement is due next, if the record is still as it was read. The first
+       time, this is written with the withdrawal itself; later, by the scheduled sweep. If two
+       processes do so at the same time, only one can write, and only this one continues.
     2  Send the acknowledgement.
     3  Write that it was sent.
 
@@ -34,7 +35,7 @@ from checkout.flows.session import details, lookup
 from checkout.ports import WriteAcknowledgement
 from checkout.services import DashboardServices, PayServices
 
-AGAIN: Final = timedelta(hours=1)  # until an acknowledgement that was not sent is tried again
+AGAIN: Final = timedelta(hours=1)  # until sending an acknowledgement is tried again
 WITHIN: Final = timedelta(days=14)
 NONE: Final = "There is no withdrawal from this purchase."
 
@@ -60,11 +61,11 @@ def file(
     *,
     language: str | None = None,
 ) -> tuple[Withdrawal, bool]:
-    """Store the withdrawal. Return the stored one, and whether it was new.
+    """Store the withdrawal. Return the stored one, and whether it is new.
 
     The caller acknowledges a new withdrawal in the `language` of the page. If the session already
-    has a withdrawal, nothing is stored. Raises Unavailable, and ResourceMissing if the time is
-    over.
+    has a withdrawal, nothing is stored. Raises Unavailable, and ResourceMissing if the time for
+    withdrawing is over.
     """
     if not is_open(services, merchant, session):
         raise ResourceMissing(NONE)
@@ -91,7 +92,7 @@ def acknowledge(
     filed: Withdrawal,
     write: WriteAcknowledgement,
 ) -> Withdrawal:
-    """Send the acknowledgement and write that it was sent. Return the record as it is then."""
+    """Send the acknowledgement, and write that it was sent. Return the record as stored then."""
     if services.mail is None:
         return filed
     said = details.opened_said(services.vault, merchant, filed)

@@ -1,13 +1,13 @@
 """Make one attempt to deliver a webhook event: take the lease, send, record the outcome.
 
-The first process that looks at an event also stores a copy of it for each further endpoint of the
-merchant. Each copy is then delivered as a separate event, so no endpoint has to wait for another
-endpoint.
+A merchant can have several endpoints. The event itself is for the first endpoint. The first process
+that looks at the event stores a copy of it for each further endpoint. Each copy is then delivered
+as a separate event, so no endpoint has to wait for another endpoint.
 
-The event's record decides whether an attempt is due; a queue message is only a hint. Only the
-process that holds the lease makes the attempt. If this process dies, the result of its attempt is
-lost. The event is then sent again, even if the lost attempt had reached the receiver (at-least-once
-delivery). Source: decisions.md "Webhooks".
+The event's record decides whether an attempt is due; a queue message is only a hint. A process
+takes the lease, the exclusive right to make the attempt until the lease ends. If this process dies,
+the result of its attempt is lost. The event is then sent again, even if the lost attempt had
+reached the receiver (at-least-once delivery). Source: decisions.md "Webhooks".
 """
 
 from __future__ import annotations
@@ -66,16 +66,17 @@ if TYPE_CHECKING:
     from checkout.adapters.dynamo import DynamoEvents
     from checkout.adapters.vault import AesVault
 
-# The longest delay of the queue. Attempts that are due later are enqueued by the sweep.
+# The longest delay of the queue. Attempts that are due later are enqueued by the scheduled sweep.
 DELAY_MAX: Final = timedelta(minutes=15)
-# Clocks differ a little, so a message that arrives early by at most this much is enqueued again.
+# Clocks differ a little. A message that arrives too early, by at most this much, is enqueued again.
 EARLY: Final = timedelta(seconds=5)
 GONE: Final = 410
 # The sweep also enqueues events that are due within its next rounds, so that a few lost rounds
 # cause no delay. If an enqueued event is still due after ENQUEUED_FOR, it is enqueued again.
 AHEAD: Final = timedelta(minutes=5)
 ENQUEUED_FOR: Final = timedelta(minutes=5)
-# A round reads this many due events of each shard, so that all merchants are among them.
+# A round of the sweep reads at most this many due events of each shard (part of the index). The
+# number is high, so that all merchants are among them.
 DUE_MAX: Final = 10_000
 BATCH: Final = 10  # the most messages that the queue takes in one request
 
@@ -118,7 +119,7 @@ def deliver(
             return MessageResult.NOTHING
         if endpoint.disabled_at is not None or not allows(merchant, Effect.EVENT):
             return _give_up(services, event, GivenUp.DISABLED)
-        if event.attempts >= ATTEMPTS_MAX:  # the process that made the last attempt died
+        if event.attempts >= ATTEMPTS_MAX:  # the process that made the final attempt died
             return _give_up(services, event, GivenUp.ATTEMPTS)
         secrets = _secrets(vault, merchant, endpoint, now)
         body = _body(services, vault, merchant, event, endpoint)
@@ -131,7 +132,7 @@ def deliver(
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """The number of events that a round enqueued, and how long the oldest has been due."""
+    """The number of events that a round enqueued, and how long the oldest of them has been due."""
 
     enqueued: int
     longest: timedelta
@@ -140,9 +141,9 @@ class Enqueued:
 def due_events(
     events: DynamoEvents, now: datetime, run_concurrently: Concurrency, part: ShardRange = WHOLE
 ) -> Sequence[DueEvent]:
-    """Return the events that are due within AHEAD.
+    """Return the events that are due now or within the time AHEAD.
 
-    An event that was enqueued is returned again only if it is still due after ENQUEUED_FOR.
+    An enqueued event is returned again only if it is still due after the time ENQUEUED_FOR.
     """
     return events.due(now + AHEAD, limit=DUE_MAX, run_concurrently=run_concurrently, part=part)
 
@@ -156,7 +157,7 @@ def enqueue_due(
     *,
     until: datetime,
 ) -> Enqueued:
-    """Enqueue the events `found`, the merchants in turn. Begin no batch after `until`."""
+    """Enqueue the `found` events, the merchants in turn. Begin no batch after the time `until`."""
     now = clock.now()
 
     def enqueue(batch: Sequence[DueEvent]) -> int:
@@ -188,7 +189,7 @@ def _in_turn(found: Iterable[DueEvent]) -> Iterator[DueEvent]:
 def receiver(merchant: Merchant, event: WebhookEvent) -> Endpoint | None:
     """Return the endpoint that the event is for, or None if the endpoint was removed.
 
-    An endpoint that was set after the event was created is treated as another endpoint.
+    Also return None if the first endpoint was set after the event was created.
     """
     endpoint = merchant.endpoint_of(event.endpoint)
     if endpoint is None or (event.endpoint is None and not endpoint.was_there(event.created_at)):
@@ -217,12 +218,12 @@ def _secrets(vault: AesVault, merchant: Merchant, endpoint: Endpoint, now: datet
 def _body(
     services: Services, vault: AesVault, merchant: Merchant, event: WebhookEvent, endpoint: Endpoint
 ) -> str:
-    """Return the body to send, which in Stripe's form contains the customer's details.
+    """Return the body to send. An event in Stripe's form also contains the customer's details.
 
     The details are not stored with the event, so after an erasure no attempt sends them. If the
     details cannot be decrypted, the event is sent without them, and the operator gets an alarm.
-    The details are also left out if the endpoint's address was set by a key that has no right to
-    read.
+    The details are also left out if the endpoint's address was set by an API key that has no right
+    to read.
     """
     session, shown = None, endpoint.format is Format.STRIPE and not endpoint.withheld
     if event.details_of is not None and shown:
@@ -288,7 +289,7 @@ def _note_late(services: Services, current: WebhookEvent, delivery: Delivery) ->
     """Record the result of an attempt whose lease ended before the attempt did.
 
     Meanwhile another attempt may have begun, or the merchant may have resent the event. The result
-    of the late attempt is still valid. If that attempt succeeded, no further attempt is made.
+    of the late attempt is still valid. If the late attempt succeeded, no further attempt is made.
     """
     with suppress(Conflict):  # after a Conflict, only a line in the delivery log is missing
         retry_on_conflict(

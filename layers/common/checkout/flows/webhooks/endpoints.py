@@ -1,7 +1,7 @@
 """Manage a merchant's webhooks: endpoints, secrets, test events, and resending of events.
 
-Each function changes one endpoint by its id, or the merchant's first endpoint if no id is given. A
-change `by` a key or member is recorded in the audit log; a change by the operator is not.
+Each function changes one endpoint by its id, or the merchant's first endpoint if no id is given.
+The audit log records a change that is made `by` an API key or a member, but none by the operator.
 
 The plain text of a secret is returned only by the call that generates it. This module sends no
 events; it stores and enqueues them.
@@ -49,8 +49,8 @@ from checkout.ports import QueuedEvent
 from checkout.services import DashboardServices
 
 OVERLAP_MAX: Final = timedelta(days=7)
-RESEND_PAGE: Final = 100  # events that one call of `resend_failed` reads
-COUNTED_PAGES: Final = 10  # pages that are counted before the merchant is asked to confirm
+RESEND_PAGE: Final = 100  # events of the log that one call of `resend_failed` reads: a page
+COUNTED_PAGES: Final = 10  # pages in which failed events are counted, before the merchant confirms
 # The fields of an address that the operator sets. The shop gets no notice of such an address.
 _BY_NOBODY: Final = {"set_by": None, "set_at": None, "withheld": None}
 
@@ -92,13 +92,14 @@ def configure(
     by: Actor | None = None,
     reserve: Reserve[Configured] | None = None,
 ) -> Configured:
-    """Send the merchant's events to `url` from now on, including these optional `events`.
+    """From now on, send the merchant's events to `url`, including these optional `events`.
 
     A new endpoint gets an id and a secret. An existing endpoint keeps its id and secret, and is
     enabled again. `add` adds a further endpoint, up to ENDPOINTS_MAX. `more` are other fields of
-    the endpoint. The event types for which the endpoint had `asked` are replaced. The record that
-    `reserve` makes is written together with the endpoint. Raises UrlInvalid, ParameterInvalid,
-    ResourceMissing, WebhookUnexpectedState, Conflict, Unavailable, and KeyHeld with `reserve`.
+    the endpoint. The event types that the endpoint had requested before (`asked`) are replaced.
+    `reserve` makes the stored answer to the request's idempotency key, which is written together
+    with the endpoint. Raises UrlInvalid, ParameterInvalid, ResourceMissing, WebhookUnexpectedState,
+    Conflict, Unavailable, and KeyHeld with `reserve`.
     """
     given = {**(more or {}), **(_set_by(services, by) if by else {})}
     _check(services, url, events)
@@ -187,7 +188,7 @@ def remove(
 def enable(
     services: DashboardServices, merchant_id: str, *, endpoint: str | None = None
 ) -> Merchant:
-    """Enable an endpoint that a 410 has disabled. Raises as `roll_secret` does."""
+    """Enable an endpoint that was disabled because it answered 410. Raises as `roll_secret`."""
     return merchants.change(
         services.merchants, merchant_id, lambda each: _with(each, endpoint, disabled_at=None)
     )
@@ -201,7 +202,7 @@ def roll_secret(
     endpoint: str | None = None,
     reserve: Reserve[Configured] | None = None,
 ) -> Configured:
-    """Make a new secret. The previous secret also signs until `overlap` (0 to 7 days) is over.
+    """Make a new secret. Until `overlap` (0 to 7 days) is over, the previous secret also signs.
 
     Raises ParameterInvalid, ResourceMissing, WebhookUnexpectedState (no endpoint), Conflict, and
     KeyHeld with `reserve`.
@@ -288,7 +289,7 @@ def resend_failed(
     after: str | None = None,
     endpoint: str | None = None,
 ) -> Resent:
-    """Resend the endpoint's failed events that one page of the log shows, created from `since` on.
+    """Resend the endpoint's failed events in one page of the log. Only events since `since` count.
 
     Events that were created before the endpoint, or that the endpoint did not request, are left
     out. Raises Conflict.
@@ -323,7 +324,7 @@ def _failed(
     after: str | None,
     endpoint: str | None,
 ) -> tuple[list[WebhookEvent], str | None]:
-    """Return the failed events of a page of the log, and the position after which to continue."""
+    """Return the failed events in a page of the log, and the position after which to continue."""
     merchant = services.merchants.get(merchant_id)
     found = merchant.endpoint_of(endpoint) if merchant is not None else None
     if merchant is None or found is None:
@@ -339,7 +340,7 @@ def _failed(
 
 
 def log_of(merchant: Merchant, endpoint: str | None) -> str | None:
-    """Return the id of an endpoint's log; None for the first, because its log is the merchant's."""
+    """Return the id of an endpoint's log. None is the merchant's log, for the first endpoint."""
     first = merchant.endpoint
     return None if first and first.id == endpoint else endpoint
 
@@ -368,7 +369,7 @@ def address_of(endpoint: Endpoint | None) -> str | None:
 def _set_by(services: DashboardServices, key: Actor) -> dict[str, Any]:
     """Return an endpoint's fields about the actor who sets its address.
 
-    If a key without the right to read sets the address, no customers' details are sent there.
+    If an API key without the right to read sets the address, no customers' details are sent there.
     """
     blind = isinstance(key, ApiKey) and Scope.READ not in key.scopes
     return {"set_by": key.id, "set_at": services.clock.now(), "withheld": 1 if blind else None}

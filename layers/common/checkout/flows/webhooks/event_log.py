@@ -21,19 +21,19 @@ from checkout.flows.webhooks.endpoints import Resent
 from checkout.ports import Page
 from checkout.services import DashboardServices, Services
 
-_LOOKED_AT: Final = 100  # events that one round reads
+_LOOKED_AT: Final = 100  # events that one round reads, as one part of the index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """The filters of a list. The page begins after `after`, and has older events.
+    """The filters of a list. A page of the list has the events just older than the event `after`.
 
-    With `upward`, the page has newer events instead, and is still newest first.
-    `created_from` (inclusive) and `created_before` (exclusive) limit `created_at`. `rounds` is the
-    most index pages that are read, `rounds_if_empty` the most while nothing is found. With an
-    `endpoint`, the list contains that endpoint's copies. If `delivered` is true, the list has the
-    events that all endpoints that requested them have received. If `delivered` is false, the list
-    has the events that some endpoint has requested but not received.
+    With `upward`, the page has the events just newer than `after`, and is still newest first.
+    `created_from` (inclusive) and `created_before` (exclusive) limit `created_at`. At most `rounds`
+    parts of the index are read; while nothing is found, reading goes on up to `rounds_if_empty`.
+    With an `endpoint`, the list contains the copies of events for that endpoint. If `delivered` is
+    false, the list has the events that at least one endpoint has requested but not received. If
+    `delivered` is true, the list has the other events.
     """
 
     limit: int
@@ -110,7 +110,7 @@ def place(event: WebhookEvent) -> str:
 
 
 PAGE: Final = 25
-ROUNDS: Final = 3  # index pages that one filtered page reads
+ROUNDS: Final = 3  # parts of the index that are read at most for one filtered page
 
 
 def page(
@@ -121,7 +121,7 @@ def page(
     after: str | None,
     endpoint: str | None = None,
 ) -> CursorPage[WebhookEvent]:
-    """Return a page, newest first, from at most `ROUNDS` index pages. Raises CursorInvalid.
+    """Return a page, newest first, from at most ROUNDS parts of the index. Raises CursorInvalid.
 
     With a `status`, more events may follow even if this page has few events or none. With an
     `endpoint` other than the first, the page has the events that were copied for that endpoint.
@@ -156,7 +156,7 @@ def of_session(services: DashboardServices, session: Session) -> WebhookEvent | 
 def of_others(
     services: DashboardServices, merchant: Merchant, event: WebhookEvent
 ) -> tuple[WebhookEvent, ...]:
-    """Return the copies of an event for the merchant's endpoints other than the first."""
+    """Return the copies of an event. They are for the merchant's endpoints other than the first."""
     ids = [copy_id(event.event, each.id or "") for each in merchant.further_endpoints]
     found = (services.events.get(each) for each in ids)
     return tuple(each for each in found if each is not None)
