@@ -50,17 +50,19 @@ def end(services: Services, key: Actor) -> Mandate:
         raise RefundUnexpectedState("There is no budget to end.") from None
     except StaleRecord as stale:
         raise SessionBusy(_BUSY) from stale
+    # Only a budget that was approved can be ended, and the approval stores both.
     assert before is not None
-    if before.handle is not None and before.terms is not None:
-        services.tasks.clean_up(
-            Cleanup(
-                session=before.id,
-                merchant=before.merchant,
-                auth_server=before.terms.payer.auth_server,
-                grant=before.handle,
-                identity=before.terms.identity,
-            )
+    assert before.handle is not None
+    assert before.terms is not None
+    services.tasks.clean_up(
+        Cleanup(
+            session=before.id,
+            merchant=before.merchant,
+            auth_server=before.terms.payer.auth_server,
+            grant=before.handle,
+            identity=before.terms.identity,
         )
+    )
     return mandate
 
 
