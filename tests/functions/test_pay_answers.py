@@ -134,10 +134,10 @@ def test_the_address_of_a_form_leads_back_to_the_checkout(visitor: Customer) -> 
             taken.setdefault(route.path, set()).update(route.methods or ())
     only = sorted(path for path, methods in taken.items() if methods == {"POST"})
     assert len(only) >= 2
-    link = gift(visitor)
-    session = visitor.put(metadata_json=json.dumps({"payment_link": link.id}))
+    at_till = gift(visitor).id
+    session = visitor.put(metadata_json=json.dumps({"payment_link": at_till}))
     for path in only:
-        where = path.format(session_id=session.id, link_id=link.id)
+        where = path.format(session_id=session.id, link_id=at_till)
         answer = visitor.ask("GET", where, headers={"accept": "text/html,*/*;q=0.8"})
         assert (answer.status, answer.headers["allow"]) == (405, "POST"), path
         assert "cannot be opened this way" in answer.page.main

@@ -230,7 +230,7 @@ class SimWorld:
         # Customers choose the amount at the world's payment link.
         at_link = comes and seed % 4 == 1 and seed % 32 != 21
         self.gifts = at_link and self.apart("amounts chosen").random() < actors.CHOSEN
-        at_till = self.gifts and self.apart("a till").random() < actors.TILL
+        at_till = self.gifts and only is None and self.apart("a till").random() < actors.TILL
         self.tills = (at_till or only == actors.AT_TILL) and self.of_last is None and stormy
         if stormy:
             self.gifts |= only == actors.CHOSEN_AMOUNTS or self.tills

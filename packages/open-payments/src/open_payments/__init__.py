@@ -1,7 +1,7 @@
 """A client of Open Payments: wallet addresses, GNAP grants, incoming payments, quotes, payments.
 
-Begin with the class `OpenPayments`. Importing this package loads neither cryptography nor httpx,
-because each name is loaded when it is first used (PEP 562).
+`OpenPayments` is the way in. Importing this package loads neither cryptography nor httpx: each name
+is loaded when it is used (PEP 562).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""JSON answers, checked member by member and converted to `models`.
+"""JSON answers, checked member by member and made into `models`.
 
 Nothing that a server sends is trusted: types, ranges, https, and the match with the request are
-checked. If a check fails, UntrustedAnswer is raised; its message contains the name of the member
-and never the value.
+checked. If a member fails a check, UntrustedAnswer names the member and never quotes its value.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _DEFAULT_WAIT = 5  # seconds, if the server gives no wait
 
 
 def loads(body: bytes) -> object:
-    """Parse strict JSON. Raise ValueError for anything else, also NaN and excessive nesting."""
+    """Parse strict JSON. Raise ValueError, also for NaN and for excessive nesting."""
     try:
         return json.loads(body, parse_constant=_no_constant)
     except RecursionError:
@@ -59,7 +58,7 @@ def _no_constant(name: str) -> NoReturn:
 class Answer:
     """One JSON object of an answer, read member by member.
 
-    Each reader method raises UntrustedAnswer if the member is not of the kind that it reads.
+    Each reader raises UntrustedAnswer if the member is not of the kind that it reads.
     """
 
     def __init__(self, members: object, *, operation: str, path: str = "answer") -> None:
@@ -100,9 +99,9 @@ class Answer:
         return value
 
     def name(self, name: str) -> str | None:
-        """Return a text for people, in any script; None if the text is missing or cannot be shown.
+        """Return a text for people, in any script; None if there is none that can be shown.
 
-        Programs do not use such a text, so a fault in the text does not invalidate the answer.
+        Such a text is only shown, so a fault in it does not invalidate the answer.
         """
         value = self._members.get(name)
         if not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
@@ -184,7 +183,7 @@ class Answer:
         return moment
 
     def metadata(self) -> Metadata | None:
-        """Return the JSON that the caller had attached, or None if there is none."""
+        """Return the caller's own JSON, or None if there is none."""
         value = self._members.get("metadata")
         return value if isinstance(value, dict) else None
 
@@ -281,7 +280,7 @@ def continued(
         ids = child.children("sub_ids") if child.has("sub_ids") else []
         subject = tuple(each.echo("id", wallet) for each in ids if each.is_("format", "uri"))
     following = None
-    # A faulty continuation must not invalidate the token or subject that was granted.
+    # What was granted must not be lost because of a faulty way to go on.
     with suppress(*(UntrustedAnswer,) if token or subject else ()):
         following = continuation(
             answer.child("continue"), auth_server=auth_server, answered_at=answered_at
@@ -320,10 +319,9 @@ def quote(
     debit: Amount | None = None,
     fixed_receive: Amount | None = None,
 ) -> Quote:
-    """Return the quote in `answer`. Raises UntrustedAnswer if that delivers less than `receive`.
+    """Return a quote that delivers at least `receive`.
 
-    If given, `fixed_receive` must be exactly what the quote delivers, and `debit` exactly what the
-    quote costs.
+    If given, `fixed_receive` is exactly what it delivers, and `debit` exactly what it costs.
     """
     answer.echo("walletAddress", wallet.id)
     answer.echo("receiver", receiver)

@@ -1,6 +1,6 @@
 """`OpenPayments`: the resources of the standard, for one client.
 
-An instance keeps the tokens that need no approval. One deadline limits all calls of a method.
+It keeps the tokens that need no approval, and has one deadline for the calls of each method.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _HOUR: Final = timedelta(hours=1)
 
 
 class OpenPayments:
-    """A client that signs requests with `key` for `wallet_address`. Thread-safe.
+    """A client with the `wallet_address` and the `key` that sign. Safe between threads.
 
-    `client` is the URL whose `jwks.json` lists the key, by default the wallet address. `timeout`,
-    in seconds, limits all calls of one method together. The default `transport` is
-    `PublicTransport`. `object_first` is explained in `protocol.ClientForms`, and `directed` in
-    `models.ClientIdentity`. `development` allows loopback addresses, ports and plain http. Methods
-    raise `errors.OpenPaymentsError`.
+    `client` is the URL whose `jwks.json` has the key, by default the wallet address. `timeout`, in
+    seconds, limits all calls of one method together. The default `transport` is `PublicTransport`.
+    `object_first` is as in `protocol.ClientForms`, `directed` as in `models.ClientIdentity`.
+    `development` allows loopback addresses, ports and plain http. Methods raise
+    `errors.OpenPaymentsError`.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class OpenPayments:
     def public(
         cls, *, transport: Transport | None = None, timeout: float = 10, development: bool = False
     ) -> Self:
-        """Return a client without a key, which can read only what servers show to everybody."""
+        """Return a client without a key, for what servers show to everybody."""
         return cls("", None, transport=transport, timeout=timeout, development=development)
 
     def within(self, seconds: float) -> Self:
@@ -97,7 +97,7 @@ class OpenPayments:
         return self.until(self._now() + timedelta(seconds=seconds))
 
     def until(self, moment: datetime) -> Self:
-        """Return this client with the deadline `moment`, or with its own deadline if earlier."""
+        """Return this client with a deadline. The earlier one holds if it has one already."""
         found = copy(self)
         found._deadline = moment if self._deadline is None else min(moment, self._deadline)
         return found
@@ -105,7 +105,7 @@ class OpenPayments:
     def wallet_address(self, typed: str) -> WalletAddress:
         """Read the document of a wallet address, typed as a URL or as a payment pointer.
 
-        Raises InvalidWalletAddress, a ValueError, if `typed` is not a wallet address.
+        Raises InvalidWalletAddress, a ValueError, for what is none.
         """
         return self._calls().get_wallet_address(parse(typed, allow_ports=self._development))
 
@@ -153,7 +153,7 @@ class OpenPayments:
         access: Access,
         call: Callable[[protocol.OpenPayments, AccessToken], T],
     ) -> T:
-        """Make a call at the wallet's servers that needs a token for `access`."""
+        """Make a call that needs a token of `access` at the wallet's servers."""
         calls = self._calls()
         return self._tokens.use(
             calls,
@@ -176,17 +176,16 @@ class Grants(_Resource):
     def request(
         self, wallet: WalletAddress, limits: Limits | None, *, finish_uri: str | None = None
     ) -> PendingGrant:
-        """Request a grant that the owner of `wallet` approves: for payments within `limits`.
+        """Ask the owner of `wallet` for payments within `limits`; without limits, to read payments.
 
-        If `limits` is None, the grant only allows reading payments. The customer's browser returns
-        to `finish_uri`, whose query must not use the names hash, interact_ref, result and message.
-        Without a `finish_uri`, the grant is polled.
+        The customer's browser returns to `finish_uri`, whose query must not use the names hash,
+        interact_ref, result and message. Without a `finish_uri`, the grant is polled.
         """
         request = partial(self._client._calls().request_payment_grant, wallet, limits=limits)
         return self._pending(wallet, limits, finish_uri, request)
 
     def subject(self, wallet: WalletAddress, *, finish_uri: str | None = None) -> PendingGrant:
-        """Request a grant by which the owner of `wallet` only proves the ownership."""
+        """Ask the owner of `wallet` to prove the ownership, without any payment."""
         request = partial(self._client._calls().request_subject_grant, wallet)
         return self._pending(wallet, None, finish_uri, request)
 
@@ -206,8 +205,8 @@ class Grants(_Resource):
     def continue_(self, pending: PendingGrant, reference: str) -> Grant:
         """Redeem the reference that `pending.verify` returned, once.
 
-        Waits until the time from which the server accepts the call. Raises NotSent if this time is
-        not before the deadline. If the answer is lost, the grant is lost: ask the customer again.
+        Waits for the moment that the server gave, at most until the deadline. If the answer is
+        lost, the grant is lost: ask the customer again.
         """
         calls = self._after_the_wait(pending)
         found = calls.redeem_grant(
@@ -219,7 +218,7 @@ class Grants(_Resource):
         return _grant(pending, found)
 
     def poll(self, pending: PendingGrant) -> Grant | PendingGrant:
-        """Return the grant if the customer has approved it, otherwise the grant to poll next.
+        """Return the grant once the customer has approved it; before that, what to poll next.
 
         Waits as `continue_` does.
         """
@@ -230,7 +229,7 @@ class Grants(_Resource):
         return replace(pending, continuation=found.continuation or pending.continuation)
 
     def cancel(self, granted: PendingGrant | Grant) -> None:
-        """Revoke a grant and all its tokens. Raises ValueError if the grant has no continuation."""
+        """Give up a grant, and all its tokens. Raises ValueError for one without a continuation."""
         if granted.continuation is None:
             raise ValueError("the server gave no way to cancel this grant")
         self._client._calls().cancel_grant(granted.wallet.auth_server, granted.continuation)
@@ -250,7 +249,7 @@ class Tokens(_Resource):
     """Access tokens of approved grants."""
 
     def rotate(self, grant: Grant) -> Grant:
-        """Return the grant with a new token. The old one is invalid, even if the answer is lost."""
+        """Return the grant with a new token. The old one is dead, even if the answer is lost."""
         token = self._client._calls().rotate_token(grant.wallet.auth_server, _token(grant))
         return replace(grant, token=token)
 
@@ -270,7 +269,7 @@ class IncomingPayments(_Resource):
         expires_in: timedelta = _HOUR,
         metadata: Metadata | None = None,
     ) -> IncomingPayment:
-        """Create an incoming payment. Not idempotent: each call creates another one."""
+        """Create an incoming payment. Not idempotent: each call makes one."""
         expires_at = self._client._now() + expires_in
         return self._client._with_token(
             wallet,
@@ -298,7 +297,7 @@ class IncomingPayments(_Resource):
         return self._client._calls().get_public_incoming_payment(url)
 
     def complete(self, wallet: WalletAddress, url: str) -> IncomingPayment:
-        """Close a payment, so that it accepts no further money."""
+        """Close a payment to further money."""
         return self._client._with_token(
             wallet,
             Access.INCOMING_PAYMENT,
@@ -306,7 +305,7 @@ class IncomingPayments(_Resource):
         )
 
     def list(self, wallet: WalletAddress, *, page_size: int = 20) -> Iterator[IncomingPayment]:
-        """Return the payments that this client created, newest first. Each call reads one page."""
+        """Return the payments that this client created, newest first, a page a call."""
         return _all(
             lambda cursor: self._client._with_token(
                 wallet,
@@ -331,9 +330,8 @@ class Quotes(_Resource):
     ) -> Quote:
         """Create a quote of `wallet` for paying `receiver`, an incoming payment or its URL.
 
-        The amount is that of the incoming payment, unless `receive` (what arrives) or `debit` (the
-        cost, fees included) is given. If neither is given, and `receiver` is an IncomingPayment, a
-        quote that delivers less than the incoming payment's amount raises UntrustedAnswer.
+        Its amount is the one of the receiver, `receive` or `debit`. A quote that delivers less than
+        the incoming payment asks for raises UntrustedAnswer.
         """
         asked = None
         if isinstance(receiver, IncomingPayment):
@@ -364,7 +362,7 @@ class OutgoingPayments(_Resource):
     def create(
         self, grant: Grant, quote: Quote, *, metadata: Metadata | None = None
     ) -> OutgoingPayment:
-        """Create the outgoing payment of `quote`, which moves the money.
+        """Move the money.
 
         A quote can be used once. After OutcomeUnknown the money may have moved: use `find` before
         anything else.
@@ -377,10 +375,9 @@ class OutgoingPayments(_Resource):
         return self._client._calls().get_outgoing_payment(url, _token(grant))
 
     def find(self, grant: Grant, quote: Quote) -> OutgoingPayment | None:
-        """Return the payment of `quote`, or None if no page of the list contains the payment.
+        """Return the payment of `quote`, or None if all pages of the list have none.
 
-        Shortly after a request without an answer, None is no proof that there is no payment: the
-        request may still be on its way.
+        None proves little shortly after a payment without an answer: it may still be on its way.
         """
         for each in self.list(grant):
             if each.quote_id == quote.id:
@@ -388,7 +385,7 @@ class OutgoingPayments(_Resource):
         return None
 
     def list(self, grant: Grant, *, page_size: int = 20) -> Iterator[OutgoingPayment]:
-        """Return the wallet's payments, newest first. Each call reads one page."""
+        """Return the wallet's payments, newest first, a page a call."""
         calls = self._client._calls()
         return _all(
             lambda cursor: calls.list_outgoing_payments(
@@ -397,7 +394,7 @@ class OutgoingPayments(_Resource):
         )
 
     def spent(self, grant: Grant) -> GrantSpent:
-        """Return the sums of the grant's payments that count against the grant's limits."""
+        """Return the sums that the grant's payments count against its limits."""
         return self._client._calls().get_grant_spent(grant.wallet, _token(grant))
 
 

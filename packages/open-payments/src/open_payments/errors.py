@@ -2,18 +2,17 @@
 
     OpenPaymentsError
     ├── NotSent            certainly no effect: the request never reached the server
-    │   └── NoSuchHost         the name in the URL does not exist
-    ├── Refused            certainly no effect: the server answered 4xx; `reason` is the cause
+    │   └── NoSuchHost         the name in its URL does not exist
+    ├── Refused            certainly no effect: the server answered 4xx; `reason` says why
     └── OutcomeUnknown     perhaps the full effect: no answer, a 5xx, or an answer cut short
         └── UntrustedAnswer    an answer that contradicts the request, or is malformed
             └── BadRedirect        too many redirects, or one that is not to an https URL
 
-Exception: two kinds of refusals do not prove that a payment was not made. A 400 "invalid quote" may
-be the answer to a duplicate of a request that was accepted. A hostile wallet may answer with a
-refusal although it has accepted the payment. Messages never contain a token, a nonce or a whole
-body.
+Do not trust two kinds of refusals of a payment: 400 "invalid quote" may be the answer to a
+duplicate delivery whose first copy was accepted, and a hostile wallet may refuse a payment that it
+has accepted. Messages never contain a token, a nonce or a whole body.
 
-ReturnRefused and its subclasses are errors in the customer's return from a wallet, not in a call.
+ReturnRefused and its kinds are of the customer's return, and not of a call.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-# Calls that must not be sent again once they may have had their effect. After a payment, money may
-# have moved. After a continuation or rotation, the lost answer contained the only valid token.
+# Calls that must not be sent again once they may have had their effect, because money may have
+# moved, or because the lost answer to a continuation or rotation contained the only valid token.
 _ONCE: Final = frozenset(
     {"create_outgoing_payment", "continue_grant", "poll_grant", "rotate_token"}
 )
@@ -31,8 +30,7 @@ _ONCE: Final = frozenset(
 class Reason(StrEnum):
     """The reason of a refusal, found from the status, the code and, in part, the description.
 
-    docs/errors.md of the package explains each reason. INVALID_QUOTE and BUSY do not prove that the
-    request had no effect.
+    docs/errors.md of the package explains each. INVALID_QUOTE and BUSY are never definite.
     """
 
     TOO_FAST = "too_fast"
@@ -101,10 +99,10 @@ class BadRedirect(UntrustedAnswer):
 
 
 class Refused(OpenPaymentsError):
-    """The server answered 4xx, or answered 200 and requires an interaction that is not possible.
+    """The server answered 4xx, or asks for an interaction (200) where none is possible.
 
-    `code` is the server's error code if `exchange.known_code` accepts it, otherwise "", because the
-    server could choose any text. `host` is the server's host.
+    `code` is "" unless the client knows it, because the server could choose any text. `host` is the
+    server's host.
     """
 
     def __init__(
@@ -135,14 +133,14 @@ class Refused(OpenPaymentsError):
 
     @property
     def retryable(self) -> bool:
-        # CLIENT_UNKNOWN can be temporary: perhaps the server could not read the client's keys.
+        # A server that does not know the client may be unable to read the client's keys for a time.
         if self.reason is Reason.BUSY:
             return self.operation not in _ONCE
         return self.reason in (Reason.CLIENT_UNKNOWN, Reason.NOT_ROTATED)
 
 
 class ReturnRefused(Exception):
-    """The query of a return contains no reference to redeem (RFC 9635, section 4.2)."""
+    """The query of a return gives no reference to redeem (RFC 9635, section 4.2)."""
 
 
 class Declined(ReturnRefused):

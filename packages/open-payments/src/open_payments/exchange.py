@@ -1,8 +1,8 @@
 """One request and its answer: time, signature, status, JSON.
 
-The status of an answer decides whether the request had an effect (`errors.py`). So the status is
-checked before the JSON is read. Every unexpected status raises an error. Redirects also raise an
-error, except the redirects of a wallet address (`discover`).
+Before an answer is read further, its status decides whether the request had an effect
+(`errors.py`). Every unexpected status is refused, and so are all redirects except those of a wallet
+address (`discover`).
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ REDIRECTS_MAX: Final = 3
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
-# The tables below map refusals to reasons, by GNAP error codes (RFC 9635, section 3.6) and by the
-# reference server's texts, as recorded in conformance/answers.json. A refusal that matches no row
-# has the reason OTHER.
+# Reasons of refusals: GNAP error codes (RFC 9635, section 3.6) and the reference server's texts, as
+# recorded in conformance/answers.json. What matches no row is `Reason.OTHER`.
 _GRANTS: Final = ("_grant", "_token")  # the ends of the names of calls to authorization servers
 _BUSY: Final = frozenset({408, 409, 425, 429})
 
@@ -62,7 +61,7 @@ _AT_AUTH_SERVER: Final = (
 
 _CODES: Final = frozenset({"invalid_request", *(row[0] for row in _AT_AUTH_SERVER)})
 
-# A schema's error about the type of the member `client`. Rafiki's validator writes
+# A schema's error about the type of the member `client`. Rafiki's validator says
 # "… body.client must be string" and "… must match exactly one schema in oneOf".
 _CLIENT_FORM: Final = re.compile(
     r"\bclient\b.{0,80}\b(?:must|should|expected|object|string|type)\b"
@@ -91,7 +90,7 @@ _AT_RESOURCE_SERVER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer with the expected status, and the times before the send and after the receipt."""
+    """An answer with the expected status. The times are before the send and after the receipt."""
 
     status: int
     answer: Answer
@@ -100,7 +99,7 @@ class Reply:
 
 
 class Exchange:
-    """Send the requests of one client until `deadline`. `now` returns aware times.
+    """Sends the requests of one client until `deadline`. `now` returns aware times.
 
     `on_refusal` is called with each refusal (4xx) before the refusal is raised.
     """
@@ -132,11 +131,7 @@ class Exchange:
         expect: int = 200,
         cap: float = CALL,
     ) -> Reply:
-        """Send a request once, and return the JSON object of the answer.
-
-        The answer must have the status `expect`. `cap` is the most time for the call, in seconds;
-        the deadline also applies.
-        """
+        """Send once, and return a JSON object with status `expect`. `cap` is in seconds."""
         sent_at = self._now()
         request = self._request(operation, method, url, token=token, body=body, signed=signed)
         response = self._send(operation, request, sent_at=sent_at, cap=cap)
@@ -144,10 +139,10 @@ class Exchange:
         return Reply(response.status, _json(operation, response), sent_at, self._now())
 
     def discover(self, operation: str, url: str) -> tuple[Answer, str]:
-        """Read `url` unsigned, with up to 3 redirects; return the JSON and the URL that served it.
+        """Read `url` unsigned, through up to 3 redirects; return the JSON and its last URL.
 
         Each hop is a separate request, so the transport checks the address of each hop. All hops
-        together take no longer than the time DOCUMENT. Raises BadRedirect.
+        together take no longer than DOCUMENT. Raises BadRedirect.
         """
         begun_at = self._now()
         for _ in range(REDIRECTS_MAX + 1):
@@ -240,9 +235,9 @@ def _json(operation: str, response: Response) -> Answer:
 
 
 def _refusal(operation: str, request: Request, response: Response) -> Refused:
-    """Return the error for a response with status 4xx.
+    """Return the error.
 
-    The error does not contain the server's text, because the server may be hostile.
+    The error does not keep the server's text, because the server may be hostile.
     """
     code, description = _error_body(response.body)
     why = reason(operation, response.status, code, description)
@@ -257,10 +252,7 @@ def _refusal(operation: str, request: Request, response: Response) -> Refused:
 
 
 def _error_body(body: bytes) -> tuple[str, str]:
-    """Return the code and the description of an error; "" for each that the body lacks.
-
-    Some errors are plain text, and have neither.
-    """
+    """Return code and description; each is "" if absent, because some errors are plain text."""
     try:
         outer = loads(body)
     except ValueError:
@@ -285,7 +277,7 @@ def reason(operation: str, status: int, code: str, description: str) -> Reason:
     text = description.lower()
     if operation == "complete_incoming_payment" and status == 409 and text == "wrong state":
         return Reason.WRONG_STATE
-    if operation.endswith(_GRANTS) and code == "too_fast":  # 429 without this code is BUSY
+    if operation.endswith(_GRANTS) and code == "too_fast":  # with 429, which alone is BUSY
         return Reason.TOO_FAST
     if status in _BUSY:
         return Reason.BUSY
@@ -303,5 +295,5 @@ def reason(operation: str, status: int, code: str, description: str) -> Reason:
 
 
 def known_code(code: str) -> str:
-    """Return the error `code` of an authorization server if a row above contains it, or ""."""
+    """Return the error `code` of an authorization server if a row above has it, else ""."""
     return code if code in _CODES else ""

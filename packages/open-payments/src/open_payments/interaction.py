@@ -1,12 +1,12 @@
 """Grants that a customer approves: the limits, the proof of the return, and what is granted.
 
-Servers grant malformed limits, and later refuse each payment or let it fail. So all limits are
+A server grants a malformed limit, and refuses or fails each payment later. So all limits are
 checked here, before the customer is asked to approve them.
 
-The interaction hash proves that a customer's return comes from the server at which the grant was
-requested. Servers differ in the URL that they hash and in the encoding, so a small set of
-candidates is accepted. Every candidate uses only data from direct calls to the server. So a match
-binds the approval to our nonce, the server's nonce and that server.
+The interaction hash proves that a return comes from the server that was asked. Servers differ in
+the URL that they hash and in the encoding, so a small set of candidates is accepted. Every one uses
+only data from direct calls to the server, so it binds the approval to our nonce, the server's nonce
+and that server.
 
 Source: RFC 9635, section 4.2.3; Open Payments OpenAPI 1.3 (`limits-outgoing`); ISO 8601 intervals.
 """
@@ -38,9 +38,9 @@ _TO_STANDARD = str.maketrans("-_ ", "+/+")  # a space is a "+" that was not perc
 class Interval:
     """Periods from `start` on, each a number of months or days long, without an end.
 
-    Exactly one of `months` and `days` must be positive. `start` must have a UTC offset, and no
-    fraction of a second. Months must not begin after the 28th: servers count each month from the
-    end of the month before, so such periods would drift. Raises ValueError otherwise.
+    Raises ValueError if `start` has no offset or has a fraction of a second, or if not exactly one
+    of the lengths is positive. Months that begin after the 28th are also refused, because servers
+    count each month from the end of the month before, so such periods would drift.
     """
 
     start: datetime
@@ -63,11 +63,11 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits for the sum of all payments under one grant; with an interval, for each period.
+    """Limits for the sum of all payments under one grant, in each period if it has an interval.
 
     Exactly one amount is given: `debit_amount`, which includes the sender's fees, or
     `receive_amount`, which is what arrives. `receiver` is the only incoming payment that the grant
-    can pay. Raises ValueError unless exactly one amount is given and fits into 64 bits.
+    can pay. Raises ValueError.
     """
 
     receiver: str | None = None
@@ -102,10 +102,10 @@ def matches(
     grant_url: str,
     continue_uri: str,
 ) -> str | None:
-    """Return the name of the candidate whose hash is `presented` (query-decoded), or None.
+    """Return the name of the candidate whose hash is `presented` (query-decoded), else None.
 
     `grant_url` is the URL at which the grant was requested; `continue_uri` is from that server's
-    answer. The time of the comparison does not depend on whether, and which, candidate matches.
+    answer. The comparison takes the same time whichever candidate matches, or if none matches.
     """
     digest = _decode(presented)
     if digest is None or not 0 < len(interact_ref) <= _MAX_REF or not _is_plain(interact_ref):
@@ -124,7 +124,7 @@ def _candidates(grant_url: str, continue_uri: str) -> list[tuple[str, str]]:
     found = [("grant_url", grant_url), ("grant_url_slash_toggled", toggled)]
     server, at, _ = continue_uri.rpartition("/continue/")
     if at:
-        # In some deployments, the server hashes its own name, which differs from the grant URL.
+        # The server's own name for itself, which differs from the grant URL in some deployments.
         found.append(("server_root", f"{server}/"))
         found.append(("server_tenant", f"{server}/{last_segment(grant_url)}"))
     return found
@@ -142,10 +142,7 @@ def _decode(presented: str) -> bytes | None:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether the text is printable ASCII.
-
-    A line break could move text from one of the hashed lines to the next.
-    """
+    """Return false for a text with a line break, which would move text between hashed parts."""
     return text.isascii() and text.isprintable()
 
 
@@ -153,8 +150,8 @@ def _is_plain(text: str) -> bool:
 class PendingGrant:
     """A grant that waits for the customer, who approves it at `redirect`.
 
-    `limits` is None for a grant that allows no payments. `nonce` and `finish_nonce` bind the
-    customer's return to this grant; both are "" for a grant that is polled.
+    `limits` is None for a grant that does not pay. `nonce` and `finish_nonce` bind the return to
+    this grant; both are "" for a grant that is polled.
     """
 
     wallet: WalletAddress
@@ -167,9 +164,8 @@ class PendingGrant:
     def verify(self, query: str | Mapping[str, str]) -> str:
         """Return the reference with which `grants.continue_` redeems the approval.
 
-        `query` is the query of the URL with which the customer's browser returned to the finish
-        URI, as text or decoded. Raises Declined if the query reports that the customer did not
-        approve, and NotFromThisServer if the hash is missing or wrong.
+        `query` is the query of the return to the finish URI, as text or decoded. Raises Declined if
+        the query reports no approval, and NotFromThisServer if the hash is missing or wrong.
         """
         if isinstance(query, str):
             query = dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True))
@@ -188,7 +184,7 @@ class PendingGrant:
         return reference
 
     def dump(self) -> str:
-        """Return the grant as JSON, for storage until the customer returns. Keep it secret."""
+        """Return the grant as JSON, to be kept secret until the customer returns."""
         return json.dumps(asdict(self), default=_plain)
 
     @classmethod
@@ -209,8 +205,7 @@ class PendingGrant:
 class Grant:
     """An approved grant of `wallet`.
 
-    `token` is None for a grant that only proves an ownership. `subject` then contains the wallet
-    addresses that the customer has proved to own.
+    `token` is None for a grant of subject information, whose proved wallet addresses are `subject`.
     """
 
     wallet: WalletAddress

@@ -1,6 +1,6 @@
-"""Values of Open Payments as frozen dataclasses, with aware datetimes and integer amounts.
+"""Values of Open Payments, once checked: frozen, typed, aware datetimes, integers with a scale.
 
-These classes check nothing, because they are built from answers that were already checked.
+These classes refuse nothing, because they are built from answers that were already checked.
 
 Source: the Open Payments OpenAPI files 1.3 (wallet-address-server, auth-server, resource-server).
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-Metadata = Mapping[str, object]  # JSON of the caller, which servers store and return unchanged
+Metadata = Mapping[str, object]  # JSON of the caller, which servers return as they got it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Amount:
 class WalletAddress:
     """The wallet address document.
 
-    `id` is the canonical form of the address, the only form that is used after discovery.
+    `id` is its canonical form, the only one used after discovery.
     """
 
     id: str
@@ -66,7 +66,7 @@ class WalletAddress:
 
 @dataclass(frozen=True, slots=True)
 class Jwk:
-    """An Ed25519 public key from a `jwks.json`; `x` is base64url without padding."""
+    """An Ed25519 public key of a wallet's `jwks.json`; `x` is base64url without padding."""
 
     kid: str
     x: str
@@ -80,10 +80,10 @@ class Jwk:
 class ClientIdentity:
     """The signer: wallet address, key id and the raw 32-byte Ed25519 private key.
 
-    `url` is the URL of the client, below which servers find the key in `jwks.json`. If `url` is
-    None, the client is the wallet address. If `directed` is true, the client instead sends its
-    public key with each grant request. Servers then read no document of the client, and give this
-    client only grants without an interaction.
+    `url` is the URL of the client, at whose `jwks.json` servers find the key. If it is None, the
+    client is the wallet address. A client with `directed` sends its public key with each grant
+    request instead. Servers then read no document of the client, and give it only grants without an
+    interaction.
     """
 
     wallet_address: str
@@ -101,8 +101,7 @@ class ClientIdentity:
 class AccessToken:
     """A GNAP access token.
 
-    `expires_at` is computed from the time before the request was sent, so `expires_at` may be a
-    little too early, but is never too late.
+    `expires_at` is computed from the time before the request was sent, so it may be a little early.
     """
 
     value: str = field(repr=False)
@@ -114,7 +113,7 @@ class AccessToken:
 class Continuation:
     """The URI and token with which a grant is continued or canceled.
 
-    `not_before` is the earliest time at which the server accepts them, from the server's `wait`.
+    `not_before` is the earliest time for that, from the server's `wait`.
     """
 
     uri: str = field(repr=False)
@@ -126,7 +125,7 @@ class Continuation:
 class PendingGrant:
     """An interactive grant that waits for the customer at `interact_url`.
 
-    `finish_nonce` is "" for a grant that was requested without a finish URI, and is polled.
+    `finish_nonce` is "" for a grant that is polled, because it was requested without a finish URI.
     """
 
     interact_url: str = field(repr=False)  # some servers put the nonce into this URL
@@ -138,9 +137,9 @@ class PendingGrant:
 class Continued:
     """The answer to a continuation: what was granted, and how to go on.
 
-    `token` is None for a grant that only proves an ownership, and for a grant that still waits for
-    the customer. `subject` contains the wallet addresses that the customer has proved to own.
-    `continuation` is None if the server did not send a usable continuation.
+    `token` is None for a grant of subject information, and for one that still waits for the
+    customer. `subject` has the wallet addresses that the customer has proved to own. `continuation`
+    is None if the server did not send a usable one.
     """
 
     token: AccessToken | None
@@ -155,9 +154,9 @@ class Continued:
 
 @dataclass(frozen=True, slots=True)
 class GrantSpent:
-    """The sums of a grant's payments in the present period, which count against its limits.
+    """The sums of a grant's payments that its limits apply to, in the present period.
 
-    Each sum is None before the first payment, and at a time that is in no period.
+    Each is None before the first payment, and outside of all periods.
     """
 
     debit: Amount | None
@@ -166,7 +165,7 @@ class GrantSpent:
 
 @dataclass(frozen=True, slots=True)
 class IncomingPayment:
-    """The receiver's side of a payment. `received` proves what arrived; `completed` does not."""
+    """The receiver's side of a payment. Only `received.value` proves it, not `completed`."""
 
     id: str
     wallet_address: str
@@ -189,7 +188,7 @@ class PublicIncomingPayment:
 class Quote:
     """A price. `debit` includes the sender's fees.
 
-    The sender's wallet sets `expires_at`, which may be None. `receiver` is the URL of the incoming
+    `expires_at` is set by the sender's wallet, and may be absent. `receiver` is the incoming
     payment, or "" in a quote that the caller built.
     """
 
@@ -202,7 +201,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingPayment:
-    """The sender's side of a payment. Neither `failed` nor `sent` proves that money arrived."""
+    """The sender's side of a payment. Neither `failed: False` nor `sent` proves an arrival."""
 
     id: str
     wallet_address: str

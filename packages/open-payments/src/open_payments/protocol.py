@@ -1,9 +1,8 @@
 """The calls of Open Payments that we make, with every answer checked against its request.
 
-The client sends nothing if no time is left. A grant is continued or canceled, and a token is
-rotated or revoked, only at the server that issued them. The client repeats only one kind of call: a
-grant request, if the server refused the form of its member `client` (`ClientForms`). `errors.py`
-shows which calls a caller can repeat.
+The client refuses to send if no time is left, and to continue a grant or rotate a token at a server
+other than the issuer. It repeats only a grant request whose form of `client` was refused;
+`errors.py` shows which calls a caller can repeat.
 
 Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
 """
@@ -50,14 +49,14 @@ from open_payments.urls import (
     under,
 )
 
-_MOST_FORMS: Final = 1024  # customers choose the servers, so the number of servers is limited
+_MOST_FORMS: Final = 1024  # customers choose the servers, so their number is limited here
 
 
 class Access(StrEnum):
     """A grant that a wallet gives without interaction."""
 
     INCOMING_PAYMENT = "incoming-payment"
-    INCOMING_PAYMENTS = "incoming-payments"  # to read and list all incoming payments
+    INCOMING_PAYMENTS = "incoming-payments"  # all of them: to read and list
     QUOTE = "quote"
 
 
@@ -72,17 +71,18 @@ _ACCESS: Final[Mapping[Access, dict[str, Any]]] = {
 
 
 class ClientForms:
-    """The form in which each server accepts the member `client`, learned from refusals.
+    """The form of the member `client` that each server wants, learned from its refusals.
 
-    Open Payments 1.3 made `client` an object. Older servers accept only a string, which is now
-    deprecated. The first request to a server has the string or, with `object_first`, the
-    object. The threads of a process share one instance.
+    Open Payments 1.3 made `client` an object, and deprecated the string, the only form that older
+    servers accept. The string goes first.
+
+    With `object_first`, the object goes first. A process has one instance, which its threads share.
     """
 
     def __init__(self, *, object_first: bool = False) -> None:
         self._object_first = object_first
         self._lock = threading.Lock()
-        self._others: dict[str, None] = {}  # the servers that need the other form
+        self._others: dict[str, None] = {}  # the servers that want the other form
 
     def wants_object(self, auth_server: str) -> bool:
         return (auth_server in self._others) is not self._object_first
@@ -98,11 +98,11 @@ class ClientForms:
 
 
 class OpenPayments:
-    """A client for the calls of one task; `deadline` limits all its calls together.
+    """A client for the calls of one request that we handle; `deadline` limits all of them together.
 
-    Requests are signed by `identity`; without an identity, only the unsigned reads work. Many
-    clients share one `forms`. `on_refusal` is called with each refusal before the refusal is
-    raised. All methods raise errors.OpenPaymentsError.
+    Requests are signed by `identity`; if it is None, only the unsigned reads work. Many clients
+    share one `forms`. `on_refusal` is called with each refusal before the refusal is raised. All
+    methods raise errors.OpenPaymentsError.
     """
 
     def __init__(
@@ -136,8 +136,8 @@ class OpenPayments:
     def get_wallet_address(self, url: str) -> WalletAddress:
         """Read the document at `url`, which `wallet_address.parse` returned.
 
-        A wallet address on the customer's own domain may redirect to the wallet, so use only the
-        `id` of the result afterwards. All reads together take no longer than the time DOCUMENT.
+        A wallet address on the customer's own domain may redirect to the wallet, so use the `id` of
+        the result from then on. All reads together take no longer than DOCUMENT.
         """
         begun_at = self._now()
         document, served_at = self._exchange.discover("get_wallet_address", url)
@@ -168,7 +168,7 @@ class OpenPayments:
         """Return a token for `access`, which the server grants without an interaction.
 
         A grant for incoming payments is for the wallet address `wallet`, by default the client's
-        own. Raises Refused(INTERACTION_REQUIRED) if the server requires an interaction.
+        own. Raises Refused(INTERACTION_REQUIRED) if the server wants an interaction.
         """
         wanted = dict(_ACCESS[access])
         if access is not Access.QUOTE:
@@ -192,13 +192,12 @@ class OpenPayments:
         finish_uri: str | None,
         nonce: str = "",
     ) -> PendingGrant:
-        """Request a grant that the owner of `wallet` approves: for payments within `limits`.
+        """Ask the owner of `wallet` to approve payments within `limits`; if None, to read payments.
 
-        If `limits` is None, the grant only allows reading payments. The query of `finish_uri` must
-        not contain the names hash, interact_ref, result and message, because the server sets these.
-        Without a `finish_uri` the grant is polled (`poll_grant`). Raises NotSent for a debit limit
-        in an asset other than the wallet's, because the server would grant such a limit and then
-        refuse each payment.
+        The query of `finish_uri` must not have the names hash, interact_ref, result and message,
+        because the server sets these. Without a `finish_uri` the grant is polled (`poll_grant`).
+        Raises NotSent for a debit limit in an asset other than the wallet's, because the server
+        would grant it and then refuse each payment.
         """
         debit = limits.debit_amount if limits is not None else None
         if debit is not None and not debit.is_of(wallet):
@@ -219,7 +218,7 @@ class OpenPayments:
     def request_subject_grant(
         self, wallet: WalletAddress, *, finish_uri: str | None, nonce: str = ""
     ) -> PendingGrant:
-        """Request a grant by which the owner of `wallet` only proves the ownership.
+        """Ask the owner of `wallet` to prove the ownership, and to approve nothing else.
 
         `finish_uri` is as in `request_payment_grant`. Source: Open Payments 1.1, RFC 9635, 2.2.
         """
@@ -236,8 +235,8 @@ class OpenPayments:
     ) -> AccessToken:
         """Redeem `interact_ref`, once, and not before `continuation.not_before`.
 
-        `limits` are the limits that `request_payment_grant` requested; a token with other limits is
-        refused. If the answer is lost, the token is lost, too.
+        `limits` are those of `request_payment_grant`; a token with other limits is refused. If the
+        answer is lost, the token is lost, too.
         """
         body = {"interact_ref": interact_ref}
         reply = self._continued("continue_grant", wallet, continuation, body, limits)
@@ -260,10 +259,9 @@ class OpenPayments:
     def poll_grant(
         self, wallet: WalletAddress, continuation: Continuation, *, limits: Limits | None
     ) -> Continued:
-        """Check whether a grant without a finish URI has been approved.
+        """Ask whether a grant without a finish URI has been approved.
 
-        Call this no earlier than `continuation.not_before`. For the next poll, use the
-        `continuation` of the result.
+        Not before `continuation.not_before`; poll again with the `continuation` of the result.
         """
         return self._granted(
             self._continued("poll_grant", wallet, continuation, None, limits), wallet
@@ -275,12 +273,12 @@ class OpenPayments:
         self._exchange.empty("cancel_grant", "DELETE", continuation.uri, token=continuation.token)
 
     def rotate_token(self, auth_server: str, token: AccessToken) -> AccessToken:
-        """Return a new token, with a new manage URI, in place of `token`, which may have expired.
+        """Return a new token, with a new manage URI, for an old one, expired or not.
 
         The old token is invalid afterwards, even if the answer is lost. Raises Refused(TOKEN_GONE)
-        if the token was rotated, revoked or deleted before. Raises Refused(NOT_ROTATED) if the
-        server was busy, or was rotating the token for another request. In that case this call had
-        no effect, and can be repeated.
+        if the token is gone. Raises Refused(NOT_ROTATED) if the server was busy, or
+        was rotating the token for another request. Then this call had no effect, and can be
+        repeated.
         """
         self._check_home("rotate_token", token.manage, auth_server)
         reply = self._exchange.json("rotate_token", "POST", token.manage, token=token.value)
@@ -303,10 +301,9 @@ class OpenPayments:
         wallet: str | None = None,
         metadata: Metadata | None = None,
     ) -> IncomingPayment:
-        """Create an incoming payment.
+        """Create an incoming payment. Without an `amount` it accepts any amount, and stays open.
 
-        Without an `amount`, the incoming payment accepts any amount and then stays open. This call
-        is not idempotent: each call creates another incoming payment.
+        Not idempotent: each call creates another incoming payment.
         """
         wallet = wallet or self.identity.wallet_address
         expected: dict[str, object] = {}
@@ -335,8 +332,8 @@ class OpenPayments:
     ) -> IncomingPayment:
         """Read an incoming payment.
 
-        Raises Refused(NOT_FOUND) if the payment has expired without any money, and
-        Refused(NOT_OURS) if another client made the payment.
+        The reason of a refusal is NOT_FOUND for an unpaid one that has expired, and NOT_OURS for
+        one that another client made.
         """
         reply = self._exchange.json("get_incoming_payment", "GET", url, token=token.value)
         return self._incoming(reply, url, wallet)
@@ -358,7 +355,7 @@ class OpenPayments:
     ) -> tuple[tuple[IncomingPayment, ...], str | None]:
         """Return a page of the wallet's incoming payments, and the next cursor or None.
 
-        `token` must be a token for `Access.INCOMING_PAYMENTS`.
+        `token` is of `Access.INCOMING_PAYMENTS`.
         """
         wallet = wallet or self.identity.wallet_address
         url = under(resource_server, "incoming-payments")
@@ -371,9 +368,9 @@ class OpenPayments:
     def complete_incoming_payment(
         self, url: str, token: AccessToken, *, wallet: str | None = None
     ) -> IncomingPayment:
-        """Close an incoming payment, so that it accepts no further money.
+        """Close an incoming payment, so that it takes no further money.
 
-        Raises Refused(WRONG_STATE) if the payment is already completed or has expired.
+        Raises Refused(WRONG_STATE) if it is already completed or has expired.
         """
         reply = self._exchange.json(
             "complete_incoming_payment", "POST", under(url, "complete"), token=token.value
@@ -392,12 +389,11 @@ class OpenPayments:
         debit: Amount | None = None,
         fixed_receive: Amount | None = None,
     ) -> Quote:
-        """Create a quote for paying the incoming payment `receiver` from `wallet`.
+        """Create a quote for delivering the amount of `receiver`, at least `receive`.
 
-        By default, the incoming payment's own amount is delivered. `debit` instead fixes the
-        sender's cost, fees included. `fixed_receive` fixes the amount that is delivered to an
-        incoming payment without an amount. Raises ValueError if `debit` and `fixed_receive` are
-        both given. A quote that delivers less than `receive` is refused.
+        With `debit`, the quote is for what this debit, which includes fees, delivers. With
+        `fixed_receive`, the quote is for delivering exactly this amount to a receiver that asks for
+        none. Raises ValueError for both.
         """
         if debit is not None and fixed_receive is not None:
             raise ValueError("a quote fixes one amount")
@@ -439,7 +435,7 @@ class OpenPayments:
         receiver: str,
         metadata: Metadata | None = None,
     ) -> OutgoingPayment:
-        """Create the outgoing payment of `quote`, which moves the money.
+        """Move the money.
 
         A quote can be used only once. After any failure, read the existing payments before you send
         again.
@@ -469,13 +465,13 @@ class OpenPayments:
         return answers.outgoing_payment(reply.answer, id_on=url)
 
     def get_grant_spent(self, wallet: WalletAddress, token: AccessToken) -> GrantSpent:
-        """Return the sums of the payments so far that count against the limits of the grant."""
+        """Return the sums of the payments so far that the limits of the token's grant apply to."""
         url = under(wallet.resource_server, "outgoing-payment-grant")
         reply = self._exchange.json("get_grant_spent", "GET", url, token=token.value)
         return answers.grant_spent(reply.answer, wallet=wallet)
 
     def outgoing_payment_url(self, wallet: WalletAddress, quote_id: str) -> str:
-        """Return the URL of a quote's payment at a server that ends both URLs with the same id."""
+        """Return the URL of a quote's payment if the server gives both the same last segment."""
         return under(wallet.resource_server, "outgoing-payments", last_segment(quote_id))
 
     def list_outgoing_payments(
@@ -610,14 +606,13 @@ class OpenPayments:
         return answers.incoming_payment(reply.answer, wallet=wallet)
 
     def _interact_url(self, interact: Answer) -> str:
-        """Return the URL for the customer's browser: https with a host name.
+        """Return the URL for the customer's browser: https at a name, or loopback in development.
 
-        In development, a loopback host is also allowed. Other IP addresses are refused, because an
-        address could belong to a device in the customer's network.
+        IP addresses are refused, because one could belong to a device in the customer's network.
         """
         url = interact.text("redirect")
         try:
-            where = target(target_uri(url.replace("#", "?", 1)))  # a browser accepts any fragment
+            where = target(target_uri(url.replace("#", "?", 1)))  # the browser's: any fragment
         except ValueError:
             interact.distrust("is not a usable URL", "redirect")
         local = self._allow_http_interaction and is_loopback(where.host)

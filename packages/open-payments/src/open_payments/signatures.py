@@ -1,4 +1,4 @@
-"""HTTP Message Signatures (RFC 9421) in the reference client's form, canonical bodies, and keys.
+"""HTTP Message Signatures (RFC 9421) in the form of the reference client, bodies to sign, and keys.
 
 The label, and the order of components and parameters, follow the reference client, because deployed
 servers accept less than the RFC allows. `sign` refuses a URL or a key id that cannot be signed, and
@@ -30,9 +30,9 @@ from open_payments.models import ClientIdentity, Jwk
 from open_payments.transports import Request
 from open_payments.urls import target_uri
 
-# The reference server (Rafiki) verifies Content-Digest over `JSON.stringify(JSON.parse(body))`, not
-# over the bytes that it received. If this round trip changes a body, the answer is a 401 whose
-# cause is hard to find. So `canonical` refuses values that JavaScript would write in another way.
+# The reference server verifies Content-Digest over `JSON.stringify(JSON.parse(body))`, not over the
+# bytes that it received. It would answer a body that this round trip changes with a 401 whose cause
+# is hard to find.
 _MAX_SAFE_INTEGER = 2**53 - 1
 _INTEGER_LIKE = re.compile(r"0|[1-9][0-9]*")
 _LABEL = "sig1"  # the only label that deployed servers look for
@@ -85,7 +85,7 @@ def content_digest(body: bytes) -> str:
 
 
 def canonical(value: object) -> bytes:
-    """Return `value` as JSON that JavaScript reads and writes without any change, as UTF-8.
+    """Return the only encoding of `value` that survives the round trip, as UTF-8.
 
     `value` consists of dict, list, str, int, bool and None. Raises ValueError for floats, integers
     beyond 2^53-1, keys that look like integers (JavaScript moves them to the front), lone
@@ -132,7 +132,7 @@ def _check_text(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A private key, and the id under which the client's `jwks.json` lists the public key."""
+    """A private key, and the id under which the client's `jwks.json` has the public half."""
 
     key_id: str
     private_key: bytes = field(repr=False)  # the raw 32 bytes
@@ -153,7 +153,7 @@ class SigningKey:
         return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
     def jwk(self) -> Jwk:
-        """Return the public key."""
+        """Return the public half."""
         return Jwk(self.key_id, public_x(self.private_key))
 
 
@@ -215,9 +215,9 @@ def _require_random(raw: bytes) -> None:
 
 
 def public_x(private_key: bytes) -> str:
-    """Return the public key of a raw private key as a JWK's `x`: base64url without padding.
+    """Return the public half of a raw private key as a JWK's `x` (RFC 8037).
 
-    Source: RFC 8037.
+    That is base64url without padding.
     """
     public = Ed25519PrivateKey.from_private_bytes(private_key).public_key().public_bytes_raw()
     return base64.urlsafe_b64encode(public).rstrip(b"=").decode()

@@ -1,4 +1,4 @@
-"""A transport with scripted answers, for the tests of programs that use this package."""
+"""A transport that answers from a script, for the tests of what uses this package."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from open_payments.transports import Request, Response
 
 
 class Script:
-    """Return or raise the `answers` in order, and keep the requests in `sent`.
+    """Answers in order, or raises; keeps what was sent.
 
-    `now` returns the time of the script's own clock. `sleep` moves this clock, and each call of
-    `send` moves the clock by `takes`.
+    `now` is its clock, which `sleep`, and each call by `takes`, move.
     """
 
     def __init__(
@@ -46,6 +45,6 @@ class Script:
 
 
 def answer(status: int, body: object = None, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a response. A `body` that is not text is written as JSON; None is an empty body."""
+    """Return a response: JSON of `body`, text as it is, or nothing for None."""
     text = "" if body is None else body if isinstance(body, str) else json.dumps(body)
     return Response(status, headers or {}, text.encode())

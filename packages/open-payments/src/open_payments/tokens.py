@@ -1,8 +1,8 @@
 """Tokens of grants that need no approval, kept in this process and renewed by rotation.
 
-A rotation replaces a token by a new one. If the answer to a rotation is lost, the old token may be
-invalid. So a rotation is never repeated; after any failed rotation a new grant is requested. Tokens
-of interactive grants are not kept. The kept tokens are lost when the process ends.
+If the answer to a rotation is lost, the old token may be invalid. So after any failed rotation
+a new grant is requested. Tokens of interactive grants are not kept. The
+kept tokens are lost when the process ends.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ class _Slot:
 class TokenKeeper:
     """The tokens of a process, which its threads can share. `now` returns aware times.
 
-    While one thread renews a token, other threads that need this token wait for a lock, which
-    `new_lock` has made.
+    While one thread renews a token, others that need it wait for a lock made by `new_lock`.
     """
 
     def __init__(
@@ -62,14 +61,13 @@ class TokenKeeper:
         *,
         wallet: str | None = None,
     ) -> T:
-        """Call `call` with a token for `access`. If a valid token is kept, no grant is requested.
+        """Call `call` with a token for `access`. With a kept token, no other request is sent.
 
         `wallet` is the wallet that the grant names, as for `OpenPayments.request_grant`. `call`
-        must send the token only to `resource_server`. Each resource server has a token of its own.
-        Otherwise a hostile wallet could name another wallet's authorization server beside the
-        hostile wallet's own resource server, and get the other wallet's token. If the server
-        answers that the token is inactive, the call certainly had no effect, so the token is
-        renewed and `call` is called a second time. Raises the errors of the calls.
+        must send the token only to `resource_server`. Each resource server has a token of its own,
+        because a hostile wallet may name an honest authorization server beside its own resource
+        server. If the server says that the token is inactive, the call certainly had no effect; so
+        the token is renewed once and `call` is made once more. Raises the errors of the calls.
         """
         slot = self._slot(client, auth_server, resource_server, access, wallet)
         ask = partial(client.request_grant, auth_server, access, wallet=wallet)
@@ -117,7 +115,7 @@ class TokenKeeper:
     def _renewed(
         self, slot: _Slot, stale: AccessToken | None, rotate: _Rotate, ask: _Ask
     ) -> AccessToken:
-        """Return a token other than `stale`: another thread's, a rotated one, or a new grant's."""
+        """Return a token other than `stale`: another thread's, a rotated or a new one."""
         with slot.lock:
             if slot.token is not None and slot.token is not stale:
                 return slot.token

@@ -1,10 +1,9 @@
-"""URLs: how they are split, which URLs can be signed and sent, and loopback addresses.
+"""URLs: the one splitter, the grammar of URLs that are signed and sent, and loopback.
 
-`split` splits any text (RFC 3986); no other code in the product parses URLs by hand. `target`
-parses a URL to which requests are sent, and `target_uri` returns the form that is signed. A URL
-that two URL libraries would write differently is refused, because a signature covers the written
-form. The URLs for a customer's browser, and the URLs that a merchant can register, follow the
-grammar in checkout/domain/ground/grammar.py.
+`split` takes any text apart (RFC 3986); nothing else in the product parses URLs by hand. `target`
+is the grammar of a URL to which requests are sent. It refuses what two URL libraries would print
+differently, because a signature covers the printed form. The URLs for a customer's browser, and
+those that a merchant can register, follow the grammar in checkout/domain/ground/grammar.py.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052: the IPv4 address is in 
 
 
 class Parts(NamedTuple):
-    """The parts of a URL.
+    """A URL taken apart.
 
     `scheme` is in lower case, "" if there is none. `authority` is None if there is no `//`. `query`
     and `fragment` begin with "?" and "#", or are "".
@@ -106,7 +105,7 @@ def split(url: str) -> Parts:
 
 
 def host_and_port(authority: str) -> tuple[str, str | None]:
-    """Return the host and the text of the port, which is None if no colon follows the host."""
+    """Return the host, and the text after the colon of the port, or None if there is no colon."""
     end = authority.rfind("]") + 1
     host, colon, port = authority[end:].partition(":")
     return authority[:end] + host, port if colon else None
@@ -132,7 +131,7 @@ def is_address(host: str) -> bool:
 
 
 def is_infrastructure(host: str) -> bool:
-    """Return whether `host` (name or address, any notation) is a cloud service listed above."""
+    """Return whether `host`, a name or an address in any notation, is in the lists of clouds."""
     plain = host.removeprefix("[").removesuffix("]").lower().removesuffix(".")
     address = _address(plain)
     if address is None:
@@ -143,7 +142,7 @@ def is_infrastructure(host: str) -> bool:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the IP address that `text` means to browsers and resolvers, even as "2852039166"."""
+    """Return the IP address that browsers and resolvers read in `text`, even in "2852039166"."""
     try:
         if ":" not in text:
             return IPv4Address(socket.inet_aton(text))
@@ -155,10 +154,9 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def target(url: str) -> Target:
-    """Parse a URL to which requests are sent.
+    """Parse a URL to which requests are sent. Raise ValueError, which never quotes the URL.
 
-    Raises ValueError, whose message never quotes the URL, if the URL cannot be sent or if
-    `is_infrastructure` is true for its host.
+    Refuses the hosts for which `is_infrastructure` is true.
     """
     scheme, authority, path, query, fragment = split(url)
     if len(url) > MAX_URL or not _SENT.fullmatch(url) or fragment:
@@ -177,9 +175,9 @@ def target(url: str) -> Target:
 def target_uri(url: str) -> str:
     """Return `url` as the server will see it and as it is signed (RFC 9421, section 2.2.2).
 
-    Adds the root slash, writes host and scheme in lower case, removes the default port and leaves
-    the rest unchanged. Raises ValueError, whose message never quotes the URL, if URL libraries
-    could write the URL differently.
+    Adds the root slash, writes host and scheme in lower case, drops the default port and leaves the
+    rest unchanged. Raises ValueError if URL libraries could print the URL differently. The error
+    never quotes the URL.
     """
     found = target(url)
     if not _SIGNED.fullmatch(url):
@@ -199,7 +197,7 @@ def is_sent(url: str) -> bool:
 
 
 def joined(base: str, reference: str) -> str:
-    """Return the URL that `reference` means in an answer from `base` (RFC 3986, section 5).
+    """Resolve `reference`, from an answer of `base` (RFC 3986, section 5).
 
     The result is in the form of `target_uri`. Raises ValueError as `target_uri` does, and for an
     empty reference.

@@ -1,11 +1,11 @@
 """Wallet addresses as people write them: URLs, payment pointers, hosts with a path.
 
-A text that cannot be a wallet address is refused with an error that names the mistake. This module
-does not check whether a connection to the address is permitted; the transport does. Source:
-paymentpointers.org, specification of Open Payments "Wallet Address Server".
+A text that cannot be a wallet address is refused with an error that says what is wrong. The
+transport decides whether a connection to the address is permitted. Source: paymentpointers.org,
+specification of Open Payments "Wallet Address Server".
 
 The text may come from anybody. So its length is limited, before and after normalization, and the
-time for a match grows in proportion to the length of the text, not to its square.
+time for a match grows with the length of the text and not with its square.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def unquoted(typed: str) -> str:
 
 
 def normalized(text: str) -> str | None:
-    """Return the text in the Unicode form NFKC, with the ideographic full stop as a dot.
+    """Return the text in the form NFKC, with the ideographic full stop as a dot.
 
-    Returns None if the text is too long for an address, before or after the normalization, which
-    can replace one character by eighteen.
+    Returns None if the text is too long for an address, before or after the normalization, in which
+    one character can become eighteen.
     """
     if len(text) > MAX_URL:
         return None
@@ -104,9 +104,8 @@ def parse(typed: str, *, allow_ports: bool) -> str:
     """Return the https URL of the wallet address document for `typed`.
 
     Accepts `https://host/path`, `host/path`, and the payment pointers `$host/path` and `$host`.
-    Reads `http://` as https, and removes the same characters as `unquoted`. `allow_ports`, for
-    development, allows ports other than 443, IP addresses, and localhost. Raises
-    InvalidWalletAddress.
+    Reads `http://` as https, and drops what `unquoted` drops. `allow_ports`, for development,
+    allows ports other than 443, IP addresses, and localhost. Raises InvalidWalletAddress.
     """
     text = unquoted(typed)
     _check_text(text, allow_ports=allow_ports)
@@ -144,8 +143,7 @@ def _check_text(text: str, *, allow_ports: bool) -> None:
 def _begins_well(text: str, *, any_name: bool) -> bool:
     """Return whether `text` begins with http://, https:// or $, or has no scheme.
 
-    A second scheme after the first is a mistake. With `any_name` it is allowed, because the name of
-    a host in development, such as `t`, may look like a scheme.
+    With `any_name`, the name after the scheme may look like a second scheme, such as `t`.
     """
     pointer = text.startswith("$")
     found = _SCHEME.match(text.removeprefix("$"))
@@ -191,7 +189,7 @@ def _authority(typed: str, *, allow_ports: bool) -> str:
 def _ascii(name: str) -> str:
     if name.isascii():
         return name
-    if len(name) > NAME_MAX:  # the xn-- form is longer, and computing it takes quadratic time
+    if len(name) > NAME_MAX:  # its xn-- form is longer, and takes quadratic time
         raise InvalidWalletAddress(Mistake.HOST)
     try:
         return idna.encode(name, uts46=True).decode()

@@ -1,8 +1,8 @@
 """Transports, which send the HTTP requests of this package.
 
-`public.PublicTransport` is the default, which refuses internal addresses.
-`httpx_client.HttpxTransport` uses an httpx client of your own. A transport follows no redirect,
-adds no header that the signature covers, and never changes the bytes of the URL or the body.
+`public.PublicTransport` is the guarded default; `httpx_client.HttpxTransport` uses a client of your
+own. A transport follows no redirect, adds no signed header, and never changes the bytes of the URL
+or the body.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Response:
 
 class Transport(Protocol):
     def send(self, request: Request, *, timeout: float) -> Response:
-        """Send the request once. All steps together take at most `timeout` seconds.
+        """Send once. Everything together takes at most `timeout` seconds.
 
         Raises `errors.NotSent` if it is certain that no byte of the request reached the server
         (name not resolved, address refused, connection or TLS failed), and `errors.OutcomeUnknown`

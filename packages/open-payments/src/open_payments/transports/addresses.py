@@ -1,9 +1,9 @@
 """The hosts and network addresses that `PublicTransport` connects to: public unicast only.
 
-A customer who types a wallet address chooses the target of our requests, and the target could be in
-our own network. So every address is refused that is not known to be public. `ipaddress.is_global`
-is not used, because its table differs between Python releases, and because it allows multicast and
-IPv6 blocks whose addresses contain an IPv4 address.
+This is an allow-list, because a customer who types a wallet address chooses the target of our
+requests, and the target could be in our own network. `ipaddress.is_global` is not used, because its
+table differs between Python releases, and because it allows multicast and address blocks that
+contain an IPv4 address.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ _NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 
 
 def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:
-    """Return the host's addresses, each once. `within` is the time limit in seconds.
+    """Return the host's addresses, each once.
 
-    The resolver runs in a thread, because getaddrinfo has no timeout. The thread is a daemon, so
-    that it does not delay the end of the process. Raises the resolver's errors, and TimeoutError.
+    Run the resolver in a thread, because getaddrinfo has no timeout. It is a daemon thread, so that
+    it does not delay the end of the process. Raises the resolver's errors, and TimeoutError.
     """
     found: Future[Iterable[tuple[Any, ...]]] = Future()
 
@@ -112,7 +112,7 @@ def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
 
 
 def is_host(host: str) -> bool:
-    """Return whether every program understands `host`, without brackets or port, in the same way.
+    """Return whether every program reads `host`, without brackets or port, in the same way.
 
     A DNS name, a dotted quad and an IPv6 address are allowed, but not the names that
     `is_infrastructure` recognizes. After resolution, `is_permitted` checks the host's addresses.

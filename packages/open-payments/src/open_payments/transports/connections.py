@@ -1,8 +1,7 @@
 """Connections to permitted public addresses, limited in time and size, for `public.py`.
 
 This module refuses an address that is not permitted, an exchange that takes too long, and an answer
-that is too large. httpx requests are passed to `Connections`, and httpcore, the library on which
-httpx is based, handles HTTP.
+that is too large. httpx calls this transport, and httpcore, the library under httpx, handles HTTP.
 """
 
 from __future__ import annotations
@@ -23,16 +22,15 @@ _MOST_ADDRESSES: Final = 8  # addresses that are tried for one name
 
 
 class Stopped(Exception):
-    """This module ended the exchange. The message contains nothing that was sent or received."""
+    """The exchange was ended here. The message contains nothing that was sent or received."""
 
 
 @dataclass(slots=True)
 class Call:
-    """One exchange: the time and bytes that are left, and whether anything was sent.
+    """One exchange: the time and bytes that it has left, and whether anything was sent.
 
-    This object is used as the request's `timeout`, because httpcore passes `timeout` unchanged to
-    the backend and the streams. A timeout in seconds would start again at every read, and not limit
-    the whole exchange.
+    This object is used as the request's `timeout`, because httpcore passes `timeout` to the backend
+    and the streams without reading it. A number of seconds would start again at every read.
     """
 
     monotonic: Callable[[], float]
@@ -53,8 +51,8 @@ def built(
 ) -> httpx.Request:
     """Return `request` for httpx, with each header of `usual` that `request` does not have.
 
-    `to` is the request's parsed URL. Raises Stopped if the result differs from `request`: httpx
-    rewrites some URLs, but the signature covers the URL as it was.
+    `to` is the request's parsed URL. httpx rewrites some URLs, and a signature covers the URL.
+    Raises Stopped if the result differs from `request`.
     """
     given = {name.lower() for name in request.headers}
     if "host" in given or "transfer-encoding" in given:
@@ -79,7 +77,7 @@ def built(
 
 
 class Connections(httpx.BaseTransport):
-    """Send requests of httpx over the connections of `backend`.
+    """Sends requests of httpx over the connections of `backend`.
 
     The request's extension `timeout` contains a `Call`. Raises Stopped and the errors of httpcore.
     A connection is used again if it was idle for at most `keep_alive` seconds. Thread-safe.
@@ -131,11 +129,10 @@ class _Body(httpx.SyncByteStream):
 
 
 class PublicBackend(httpcore.NetworkBackend):
-    """Resolve a name once, check all its addresses, and connect to one of them.
+    """Resolves a name once, checks all its addresses, and connects to one of them.
 
-    If the name were resolved a second time for the connection, DNS could return a public address
-    for the check and a private address for the connection (DNS rebinding). The certificate is
-    checked against the name.
+    If the name were resolved again to connect, DNS could return a public address for the check and
+    a private one for the connection (DNS rebinding). The certificate is checked against the name.
     """
 
     def __init__(self, resolve: Resolve, *, allow_loopback: bool) -> None:
@@ -170,7 +167,7 @@ class PublicBackend(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A socket that is limited to the exchange's time and size, and records that sending began."""
+    """A socket, limited to the exchange's time and size. It records when sending begins."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
@@ -184,8 +181,7 @@ class _Stream(httpcore.NetworkStream):
         except BaseException:
             self._stream.close()
             raise
-        # An answer without a length ends with the connection. It is complete only if TLS was closed
-        # properly, so any other end must raise an error.
+        # If an answer ends with the connection, it is complete only if TLS was closed properly.
         stream.get_extra_info("socket").suppress_ragged_eofs = False
         return _Stream(stream)
 

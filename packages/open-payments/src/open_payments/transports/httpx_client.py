@@ -1,7 +1,6 @@
 """A transport over your own `httpx.Client`, which does NOT refuse internal addresses.
 
-Use this transport for a proxy, a client certificate or a mock, and only if strangers cannot choose
-the servers.
+Use it where strangers do not choose the servers, with a proxy, a client certificate or a mock.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ _BEFORE: Final = (
 
 
 class HttpxTransport:
-    """An `open_payments.transports.Transport` over `client`. Thread-safe, as `httpx.Client` is.
+    """`open_payments.transports.Transport` with `client`. Thread-safe, as `httpx.Client` is.
 
-    Exactly the signed bytes are sent: no cookie, header or authentication of `client` is added, and
-    no redirect is followed. `client` must not have a transport that repeats requests.
+    Sends exactly the bytes that were signed: no cookie, no header and no authentication of `client`
+    is added, and no redirect is followed. Do not give `client` a transport that repeats requests.
     """
 
     def __init__(
@@ -44,9 +43,7 @@ class HttpxTransport:
         self._monotonic = monotonic
 
     def send(self, request: Request, *, timeout: float) -> Response:
-        """Send `request` once. `timeout`, in seconds, limits each step.
-
-        While the body is read, `timeout` also limits the time of all steps together.
+        """Send `request` once. `timeout`, in seconds, limits each step and the reading.
 
         Raises NotSent if no connection was made or the URL cannot be sent as it is, and
         OutcomeUnknown for every later failure.
@@ -65,8 +62,7 @@ class HttpxTransport:
             failed = OutcomeUnknown(str(error))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             failed = OutcomeUnknown(type(error).__name__)
-        # The error is raised outside of `except`, so that its context is not the error of httpx,
-        # which contains the request.
+        # Raised here, so that the error of httpx, which has the request, is not the context.
         raise failed
 
     def _exchange(self, request: httpx.Request, until: float) -> Response:

@@ -1,13 +1,13 @@
-"""The default transport, for HTTP requests to hosts that strangers choose.
+"""HTTP to hosts that strangers choose: the default transport, guarded.
 
 This module permits only https and public addresses, and checks an address when it connects. It
 limits the size of the answer, and the time for all steps together. After a failure, it decides
 whether the request may have arrived. It follows no redirect, uses no proxy, keeps no cookie,
 decompresses nothing and sends nothing twice. It uses only HTTP/1.1.
 
-httpx builds the request and reads the answer; `connections.Connections` sends the request. An
-`httpx.Client` is not used, because it would only add features that are forbidden here. If httpx has
-changed a request, the request is refused, because its signature covers the original.
+httpx builds the request and reads its answer; `connections.Connections` sends it. An
+`httpx.Client` would only add features that are forbidden here. A request that httpx has changed is
+refused, because it was signed before.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from open_payments.urls import Target, is_loopback, target
 logging.getLogger("httpcore").setLevel(logging.INFO)
 
 _HTTPS_PORT: Final = 443
-# The resolver's error numbers for "no such name" and "no address". Failures of the resolver itself
-# have other numbers (RFC 3493 section 6.1).
+# NXDOMAIN and "no address". If the resolver itself fails, it returns other numbers (RFC 3493
+# section 6.1).
 _NO_SUCH_HOST: Final = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 
 
 class PublicTransport:
-    """A transport for the public internet. Thread-safe; create one instance per process.
+    """`open_payments.transports.Transport` over the public internet. Thread-safe; one per process.
 
     `user_agent` is the value of User-Agent. Two parameters are for development only: `ca_file`
     (PEM) is trusted in addition to the public authorities, and `allow_loopback` permits loopback
@@ -50,9 +50,9 @@ class PublicTransport:
     `max_answer_bytes` limits status line, headers and body together.
 
     `keep_alive` is the number of seconds after which an idle connection is no longer used. It must
-    be less than 5 s, because servers that run Node close a connection after 5 s, and a request sent
-    at that moment has an unknown outcome. The idle time is also measured by the clock `wall`,
-    because AWS Lambda freezes a process and its monotonic clock between events.
+    be less than 5 s, because Node closes the connection after 5 s, and a request sent at that
+    moment has an unknown outcome. The idle time is also measured by `wall`, because Lambda freezes
+    a process and its monotonic clock between events.
     """
 
     def __init__(
@@ -91,12 +91,12 @@ class PublicTransport:
         """Send `request` once, byte for byte, within `timeout` seconds for all steps together.
 
         A 3xx is returned like any other answer. Raises NotSent if no byte of the request was sent
-        (URL, name or address refused, no connection, no TLS), and its subclass NoSuchHost if the
-        name does not exist. Raises OutcomeUnknown after any other failure: no answer in time, or an
-        answer that is cut short, too big, compressed or not HTTP.
+        (URL, name or address refused, no connection, no TLS), NoSuchHost if the name does not
+        exist, and OutcomeUnknown after any other failure (no answer in time, or an answer that is
+        cut short, too big, compressed or not HTTP).
 
-        With `body_max`, for callers that need only the status, at most `body_max` bytes of the body
-        are returned, and an incomplete body is no error.
+        With `body_max`, only the status of the answer matters: at most `body_max` bytes of the body
+        are read, and an incomplete body is no error.
         """
         to = self._target(request.url)
         call = Call(self._monotonic, self._monotonic() + timeout, self._max_answer_bytes)
@@ -105,7 +105,7 @@ class PublicTransport:
             made = built(request, to, usual=self._headers, extensions={"timeout": limits})
             with self._fresh_connections():
                 return self._exchange(made, body_max)
-        except Exception as error:  # noqa: BLE001 - any failure becomes one of the errors below
+        except Exception as error:  # noqa: BLE001 - it only matters whether the request was sent
             reason = f"{_connect_to(to)}: {_reason(error)}"
             missing = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_HOST
         # The new error is raised here, outside of `except`, so that its context is not the
