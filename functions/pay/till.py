@@ -90,8 +90,9 @@ def begin(
 @router.api_route("/{session_id}", methods=READ)
 async def sale(services: Injected, request: Request, link_id: str, session_id: str) -> Response:
     """Return the screen of a sale."""
+    client = counted(services, request)
     link = _till(services, link_id)
-    session = reconcile.advance_pending(services, session_id, counted(services, request))
+    session = reconcile.advance_pending(services, session_id, client)
     return _screen(services, request, link, session)
 
 

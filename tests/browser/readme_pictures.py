@@ -84,7 +84,7 @@ def _dashboard(browser: Browser, place: Place) -> None:
     _take(page, "dashboard.webp")
     page.goto(f"{place.checkout}/dashboard/links")
     page.get_by_label("Item").fill("Market stall")
-    page.get_by_text("Customers choose the amount").click()
+    page.get_by_text("Customers choose the amount", exact=True).click()
     page.get_by_label("Smallest amount").fill("1.00")
     page.get_by_role("button", name="Create the link").click()
     _till(browser, page.locator("#secret").inner_text())

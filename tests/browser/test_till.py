@@ -17,9 +17,9 @@ from checkout.domain.links import OpenAmount
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Session, Status
 from tests.browser.judge import faults
+from tests.browser.recording import SOON, Recording, Second
 from tests.browser.served import Served, new_context
 from tests.browser.steps import leave, type_wallet
-from tests.browser.test_truth import SOON, Recording, Second
 
 pytestmark = pytest.mark.browser
 

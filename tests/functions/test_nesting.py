@@ -21,6 +21,7 @@ from pay import render
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.dashboard_routes import FORMS, RIVAL, paths, with_something_of_everything
 from tests.support.flows import CEDAR
+from tests.support.gifts import gift
 from tests.support.hosted_pages import STAGES, Answer, Customer, Page, another
 from tests.support.refund_books import ask, fund
 from tests.support.samples import EVERYTHING
@@ -144,6 +145,11 @@ def test_each_page_of_a_customer_nests(buyer: Customer, rendered: set[str]) -> N
     read(buyer.get("/"))
     for left in (None, 3, 0):
         read(buyer.get(f"/buy/{world.link(left=left).id}"))
+    counter = gift(buyer).id
+    read(buyer.get(f"/buy/{counter}/till"))
+    for stage in STAGES:
+        session = buyer.put_in(stage, metadata_json=f'{{"payment_link": "{counter}"}}')
+        read(buyer.get(f"/buy/{counter}/till/{session.id}"))
     bought = buyer.put_in("completed", completed_at=now)
     read(buyer.open(bought, "/withdrawal"), buyer.form(bought))
     for browser in (buyer, another(buyer)):

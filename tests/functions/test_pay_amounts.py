@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from checkout.domain.links import OpenAmount, PaymentLink
 from checkout.domain.session.collect import Detail
 from checkout.domain.session.record import Session, Status
+from tests.support.gifts import gift, rows
 from tests.support.hosted_pages import Answer, Customer
-from tests.support.merchant_api import PREFIX
 
-BOUNDS = OpenAmount(100, 500_000, (500, 1_000))
 UNCLEAR = "This amount can be read in two ways. Write 1250.00 / 1.25."
 BETWEEN = "Give an amount from $1.00 to $5,000.00."
-
-
-def gift(visitor: Customer, bounds: OpenAmount = BOUNDS, **fields: Any) -> PaymentLink:
-    price = (*bounds.suggestions, bounds.smallest)[0]
-    return visitor.world.link(**{"open_amount": bounds, "unit_amount": price, **fields})
 
 
 def sent(visitor: Customer, link: PaymentLink, **typed: str) -> Answer:
@@ -32,11 +24,6 @@ def sent(visitor: Customer, link: PaymentLink, **typed: str) -> Answer:
 def begun(visitor: Customer, answer: Answer) -> Session:
     assert answer.status == 303, answer.page.main
     return visitor.world.session(answer.location.removeprefix("/pay/"))
-
-
-def rows(visitor: Customer) -> int:
-    tables = ("checkout_sessions", "idempotency_keys")
-    return sum(len(visitor.world.dynamo.rows(f"{PREFIX}-{table}")) for table in tables)
 
 
 def test_the_page_offers_the_suggestions_and_an_empty_field(visitor: Customer) -> None:

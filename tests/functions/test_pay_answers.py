@@ -17,10 +17,10 @@ from checkout.domain.session.record import Status
 from pay import alternative_wallet, details, links, pages, routes, till, withdrawals
 from pay.app import handler
 from pay.view import paths_of
-from tests.functions.test_pay_amounts import gift
 from tests.support.basics import a_session
 from tests.support.cases import PICTURES
 from tests.support.flows import CEDAR
+from tests.support.gifts import gift
 from tests.support.hosted_pages import Answer, Customer, customer, line
 from tests.support.merchant_api import gateway_event
 

@@ -91,11 +91,11 @@ def test_each_sentence_is_used_and_each_used_sentence_exists() -> None:
     templates = "".join(path.read_text() for path in (HERE / "templates").glob("*.html"))
     code = "".join(path.read_text() for path in HERE.glob("*.py"))
     used = set(re.findall(r'\bt(?:\[|\.text\(|\.counted\()"([a-z_.]+)"', templates))
-    used -= {"fault.", "confirming.", "buy."}
+    used -= {"fault.", "confirming.", "buy.", "till."}
     used |= set(re.findall(r'"([a-z_]+(?:\.[a-z_]+)+)"', templates + code)) & set(NAMES)
     used |= {"not_charged", "no_money"}
     computed = re.compile(
-        r"(fault|error|confirming|buy|notice|address|ask)\..+|step\.[1-4]|price\.(rose|fell|same)"
+        r"(fault|error|confirming|buy|till|notice|address|ask)\..+|step\.[1-4]|price\.(rose|fell|same)"
     )
     assert used <= set(NAMES)
     assert {name for name in set(NAMES) - used if not computed.fullmatch(name)} == set()

@@ -13,9 +13,9 @@ from checkout.domain.links import OpenAmount, PaymentLink
 from checkout.domain.payment.in_flight import Attention, Problem
 from checkout.domain.session.collect import Detail
 from checkout.domain.session.record import Session, Status
-from tests.functions.test_pay_amounts import gift, rows
 from tests.support import services
 from tests.support.flows import World
+from tests.support.gifts import gift, rows
 from tests.support.hosted_pages import LATER, STAGES, Answer, Customer, customer
 from tests.support.merchant_api import PREFIX
 from tests.support.refund_books import ask, fund

@@ -41,8 +41,8 @@ _UNITS: Final = {"isk": (100, 1), "ugx": (100, 1), "mga": (1, 100)}
 # In currencies with three decimal digits Stripe charges in steps of ten units.
 _TENS: Final = ("bhd", "jod", "kwd", "omr", "tnd")
 
-# The fields have the order in which they occur in the dictionary that compresses stored records
-# (adapters/dynamo/codec.py). A field keeps its place if a value replaces the null.
+# The fields have the order in which they occur in the dictionary that compresses stored records. A
+# field keeps its place if a value replaces the null.
 NULL: Final = dict.fromkeys(
     (
         "adaptive_pricing",
