@@ -96,10 +96,10 @@ def asked(till: Page, pages: Served, amount: str, *, script: bool = True) -> Ses
     if script:
         for key in amount.replace(".", ""):
             till.locator(".keys").get_by_role("button", name=key, exact=True).click()
-        till.get_by_role("button", name=f"Ask for ${amount}").click()
+        expect(till.locator("#ask")).to_contain_text(f"${amount}")
     else:
         till.locator("#amount").fill(amount)
-        till.locator("#ask").click()
+    till.locator("#ask").click()
     expect(till).to_have_url(re.compile("/till/cs_"))
     return pages.world.session(till.url.rpartition("/")[2])
 
@@ -200,8 +200,8 @@ def test_the_keypad_adds_up_and_follows_a_keyboard(browser: Browser, pages: Serv
     till.get_by_role("button", name="Delete the last digit").click()
     till.keyboard.type("0")
     till.keyboard.type("0")
-    expect(till.get_by_role("button", name="Ask for $5.50")).to_be_visible()
-    till.get_by_role("button", name="Ask for $5.50").press("Enter")
+    expect(till.locator("#ask")).to_contain_text("$5.50")
+    till.locator("#ask").press("Enter")
     expect(till.get_by_role("heading", level=1)).to_contain_text("$5.50")
     context.close()
 
@@ -215,7 +215,7 @@ def test_an_amount_beyond_the_bounds_stays_on_the_keypad_with_its_reason(
     till.goto(f"{pages.base}/buy/{pages.world.link(**TILL).id}/till")
     till.keyboard.type(amount.replace(".", ""))
     till.locator("#ask").click()
-    expect(till.get_by_role("alert")).to_contain_text("from $1.00 to $5,000.00")
+    expect(till.get_by_role("alert")).to_contain_text("Give an amount from")
     expect(till.locator("output")).to_contain_text(amount)
     context.close()
 

@@ -927,8 +927,8 @@ SALE_MUTANTS: Final = (
     line(
         "a sale at a till waits for its customer for a day",
         f"{_LINK}.opened",
-        "AT_TILL if at_till else ",
-        "",
+        "(AT_TILL if at_till else HELD_FOR",
+        "(HELD_FOR",
         only=actors.AT_TILL,
     ),
     line(
