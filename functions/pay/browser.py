@@ -2,8 +2,8 @@
 
 Somebody could send a customer the link to a wallet's approval page, so that the customer pays for a
 purchase that they have never seen. To prevent this, a customer who returns from the wallet in a
-browser without the cookie must confirm first (RFC 9635, "Session Management for Interaction Finish
-Methods").
+browser without the cookie must confirm the payment first (RFC 9635, "Session Management for
+Interaction Finish Methods").
 
 The browser that submits the wallet gets the cookie. The QR code on the page hands the approval over
 to a phone. The link in the code contains a proof, and the phone gets the cookie in exchange for the
@@ -11,9 +11,10 @@ proof. A page of another site could open this link without the phone's owner not
 gets the cookie only if its browser reports that no other site led to the link.
 
 Both browsers also get a second cookie, which is kept after the payment. The second cookie proves
-that the browser made the attempt that paid. Only a browser with this proof sees the customer's
-details. Other people can know the page's address, too: the shop, for example, can get the session's
-id in its return URL. A browser that files a withdrawal gets a cookie of this kind for it.
+that the browser made this attempt to pay. If the attempt has paid, only a browser with this proof
+sees the customer's details. Other people can know the page's address, too: the shop, for example,
+can get the session's id in its return URL. A browser that files a withdrawal gets a cookie of this
+kind for it.
 """
 
 from __future__ import annotations
@@ -53,12 +54,15 @@ def presented(services: PayServices, request: Request, session_id: str) -> str:
 def bind(
     services: PayServices, response: Response, session: Session, *, verified: bool = False
 ) -> Response:
-    """Add the cookie to `response`, so that the customer need not confirm on return.
+    """Add the cookie to `response`, so that the customer need not confirm the payment on return.
 
     Browsers send the cookie when a wallet redirects back to us (SameSite=Lax). Because of the
     prefix `__Host-`, browsers accept the cookie only from our host and with TLS. Under `make dev`
-    there is no TLS, so the cookie has no prefix. A browser whose approval was `verified` also gets
-    the second cookie, which proves the attempt, even if no approval is pending any more.
+    there is no TLS, so the cookie has no prefix.
+
+    Also add a second cookie: it proves that this browser made the attempt, and stays valid when no
+    approval is pending any more. If the browser's approval was `verified`, the second cookie is
+    added even if no approval is pending now.
     """
     grant = sealed.pending_grant(services.vault, session)
     if grant is not None:
@@ -157,7 +161,7 @@ def taken_over(services: PayServices, request: Request, session: Session, proof:
     """Redirect to the page's address without the `proof`. Set the cookie if the proof is right.
 
     Exception: if a page of another site may have opened the link, the cookie is not set. The
-    customer must then confirm on return from the wallet.
+    customer must then confirm the payment on return from the wallet.
     """
     response = see_other(paths_of(session, services.base_url).page)
     grant = sealed.pending_grant(services.vault, session)

@@ -56,7 +56,7 @@ def main() -> int:
 def restore(network: Network, path: Path) -> None:
     """Load the file that `save` wrote, if it exists.
 
-    Raises ValueError, whose message contains the next step, if the file does not match `network`.
+    Raises ValueError if the file does not match `network`; the message says what to do next.
     """
     try:
         network.load(dict(json.loads(path.read_bytes())))

@@ -40,10 +40,10 @@ def admit_work(services: Services, rule: Rule, client: str | None, *, provider: 
 
 
 def admit_list(services: Services, merchant: str) -> None:
-    """Count one more list that a merchant's program requests. Raises RateLimited.
+    """Count one more list request of a merchant's programs. Raises RateLimited.
 
-    A process counts the first list in each period in its own memory only, so most merchants cause
-    no call to the store.
+    Each process counts a merchant's first list request in a period (`LIST`) in its own memory only.
+    It counts further requests in the store. So most merchants cause no call to the store.
     """
     if services.limits.take(LIST, merchant) > 0:
         _refuse(services.limits.take_list(merchant), "for lists with this merchant's keys")

@@ -103,7 +103,7 @@ class Case(StrEnum):
 class ActionItem:
     """One case that needs a person.
 
-    `target` is the id of the session, endpoint, key or budget. `name` is how the pages call it.
+    `target` is the id of the session, endpoint, key or budget. `name` is its name on the pages.
     `at` is when the case began or, for a key, when the key ends.
     """
 
@@ -115,7 +115,10 @@ class ActionItem:
 
 @dataclass(frozen=True, slots=True)
 class ActionItems:
-    """The cases that need a person, in the order of `Case`. If `more`, others may exist, too."""
+    """The cases that need a person, in the order of `Case`.
+
+    If `more` is true, there may be further cases that are not in `found`.
+    """
 
     found: tuple[ActionItem, ...]
     more: bool
@@ -123,7 +126,11 @@ class ActionItems:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """An endpoint's newest attempt, if any, and since when it is failing, or None if it is not."""
+    """The state of an endpoint.
+
+    `last` is the newest delivery attempt, or None. `failing_since` is when the endpoint began to
+    fail, or None if it does not fail.
+    """
 
     last: Delivery | None
     failing_since: datetime | None

@@ -26,9 +26,10 @@ IN_DOUBT_AFTER: Final = timedelta(seconds=30)
 
 
 class Phase(StrEnum):
-    """The step of a session in awaiting_approval after the customer has returned from the wallet.
+    """The step that a session has reached since its customer returned from the wallet.
 
-    The writes W5 and W6 of session/transitions.py set the phase.
+    Only a session in awaiting_approval has a phase. It has none while it waits for the customer's
+    return. The writes W5 and W6 (session/transitions.py) set the phase.
     """
 
     CONTINUING = "continuing"  # the interact_ref is being redeemed; no money can move yet
@@ -66,9 +67,10 @@ class IncomingPaymentRef:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction to pay (W6 of session/transitions.py), sent once before `deadline` or never.
+    """One instruction to pay, stored by the write W6 (session/transitions.py).
 
-    A payment attempt (attempt.py) has at most one instruction.
+    It is sent at most once, and never after `deadline`. A payment attempt (attempt.py) has at most
+    one instruction.
     """
 
     id: str
