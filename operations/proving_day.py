@@ -451,7 +451,11 @@ def restored(proof: Proof) -> str:
     finally:
         pause.start(proof.account, proof.stage, refunds)
     proof.until("an answer", lambda: proof.get("/api/health") == 200, 5)
-    proof.account.client("dynamodb").delete_table(TableName=f"good-{proof.stage.stack}-{_TABLE}")
+    tables, name = proof.account.client("dynamodb"), f"{proof.stage.stack}-{_TABLE}"
+    tables.delete_table(TableName=f"good-{name}")
+    # A restored table is protected, and no deployment changes that, because its parameter is as it
+    # was.
+    tables.update_table(TableName=name, DeletionProtectionEnabled=proof.stage.protected)
     return f"in {(time.monotonic() - began) / 60:.0f} minutes: {fetched.splitlines()[-1]}"
 
 

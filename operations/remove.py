@@ -31,7 +31,9 @@ def remove(account: Account, chosen: Stage) -> None:
         with suppress(tables.exceptions.ResourceNotFoundException):
             if tables.describe_table(TableName=name)["Table"].get("DeletionProtectionEnabled"):
                 raise Refused(
-                    f"The table {name} is protected from deletion. Deploy the stage first."
+                    f"The table {name} is protected from deletion. Deploy the stage first. If the "
+                    f"table was restored: `aws dynamodb update-table --table-name {name} "
+                    "--no-deletion-protection-enabled`."
                 )
     if chosen.wallets:
         _delete_stack(account, chosen.wallets)
