@@ -1546,7 +1546,7 @@ REFUND_MUTANTS: Final = (
     line(
         "a refund is sent again after an unknown outcome",
         f"{_REFUND}:send",
-        "return reconcile.look(calls, refund)  # nothing it answers is believed",
+        "return reconcile.look(calls, refund)  # no error proves that nothing was paid",
         "return nothing_sent(calls.services, refund, RefundProblem.NOT_SENT, note='unknown')",
     ),
     line(
@@ -1578,7 +1578,7 @@ REFUND_MUTANTS: Final = (
     line(
         "a refund is sent once more after an unknown outcome",
         f"{_REFUND}:send",
-        "return reconcile.look(calls, refund)  # nothing it answers is believed",
+        "return reconcile.look(calls, refund)  # no error proves that nothing was paid",
         "payment = instruct.send_once(calls, refund, token)",
     ),
     line(
