@@ -111,7 +111,6 @@ class Checker:
         self._gone: set[str] = set()  # deleted by their time to live
         self._accepted: set[str] = set()  # actors whose payment a wallet has just accepted
         self._at_once: set[str] = set()  # actors whose first write since then is under way
-        self._denied: set[str] = set()  # sales of a till that has shown that nothing was charged
         self._grown: set[str] = set()  # sessions with what a later release has stored
         self._forms: set[int | None] = set()  # the amounts that customers have chosen
         self._chosen: dict[str, int] = {}  # session -> the amount that its form held
@@ -258,17 +257,7 @@ class Checker:
             self.fail("a_till_shows_paid_when_the_sale_is", f"{outcome}: {session.status}")
         if session.received and outcome not in ("paid", "doubt"):
             self.fail("a_till_shows_money_in_doubt", f"{outcome}: {session.received}")
-        if outcome in ("failed", "ended") and shown.not_charged:
-            self._denied.add(session.id)
         return outcome in ("paid", "ended")
-
-    def _denied_is_flagged(self) -> None:
-        """Where a till has shown that nothing was charged, money that came is flagged, or paid."""
-        for session_id in self._denied:
-            session = self._sessions[session_id]
-            known = session.status is Status.COMPLETED or session.attention is not None
-            if self.received(session_id) and not known:
-                self.fail("money_after_a_denial_is_flagged", f"{session.status}")
 
     def _chosen_in_the_ledger(self) -> None:
         """The shop's wallet expects what the form held, in its own units."""
@@ -854,7 +843,6 @@ class Checker:
     def finished(self) -> None:
         """Faults off, and the time is up by which everything must be decided."""
         self._chosen_in_the_ledger()
-        self._denied_is_flagged()
         for session in self._sessions.values():
             received = self.received(session.id)
             told = f"{session.status} {session.phase} check_at {session.check_at}"
