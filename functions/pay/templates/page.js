@@ -13,7 +13,7 @@
   const later = (what, seconds) => { const timer = setTimeout(what, seconds * 1000); timers.push(timer); return timer; };
   const say = text => { find("[role=status]").textContent = text; };
   const news = text => { main.classList.add("told"); say(text); };  // while busy, what the spinner does not say
-  const bare = () => location.pathname.replace(/\/(success|wallet|details|cancel|grant\/callback)$/, "");
+  const bare = () => location.pathname.replace(/\/(success|wallet|details|grant\/callback)$/, "");
   // Blanks inside an address come from copying it; of what is none nothing is taken away.
   const tidied = typed => {
     const text = typed.replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/g, "").trim();
@@ -28,7 +28,7 @@
     if (!poll) return;
     const mine = turn;
     let asked = Date.now(), since = asked, wait = Number(pace), timer;
-    const paying = till !== undefined || !state.includes(",,");  // money is under way, or somebody waits with goods in hand
+    const paying = till || !state.includes(",,");  // money is under way, or somebody waits with goods in hand
     const plan = at => { clearTimeout(timer); timer = later(ask, (at - Date.now()) / 1000); };
     plan(asked + wait * 1000);
     async function ask() {
@@ -42,8 +42,8 @@
         if (answer.ok) {
           const now = await answer.json();
           if (mine !== turn) return;
-          const there = now.next && till === undefined ? new URL(now.next, location).pathname : null;
-          if (till !== undefined) say("");
+          const there = now.next && !till ? new URL(now.next, location).pathname : null;
+          if (till) say("");
           if ([now.status, now.progress, now.part].join() !== state || (there && there !== home)) { location.replace(there || bare()); return; }
           const fence = find(".fence");
           if (fence) {
@@ -51,7 +51,7 @@
             for (const ring of fence.getAnimations()) ring.currentTime = ring.effect.getTiming().duration - now.seconds_left * 1000;
           }
         }
-      } catch { if (mine === turn && till !== undefined) say(main.dataset.offline); }  // the next try may succeed
+      } catch { if (till) say(main.dataset.offline); }  // the next try may succeed
       if (mine !== turn) return;
       const most = crowded ? SELDOM : paying || Date.now() - since < CLOSELY_FOR * 1000 ? CLOSELY : OFTEN;
       wait = Math.min(wait * (crowded ? 3 : 1.5), most);
