@@ -56,9 +56,7 @@ def bind(
 ) -> Response:
     """Add the cookie to `response`, so that the customer need not confirm the payment on return.
 
-    Browsers send the cookie when a wallet redirects back to us (SameSite=Lax). Because of the
-    prefix `__Host-`, browsers accept the cookie only from our host and with TLS. Under `make dev`
-    there is no TLS, so the cookie has no prefix.
+    Browsers send the cookie when a wallet redirects back to us (SameSite=Lax).
 
     Also add a second cookie: it proves that this browser made the attempt, and stays valid when no
     approval is pending any more. If the browser's approval was `verified`, the second cookie is
@@ -67,13 +65,12 @@ def bind(
     grant = sealed.pending_grant(services.vault, session)
     if grant is not None:
         left = session.expires_at - services.clock.now()
-        response.set_cookie(
+        keep(
+            services,
+            response,
             _name(services, session.id),
             grant.proof(session.id, Proof.BROWSER),
-            max_age=max(0, int(left.total_seconds())),
-            secure=not is_http(services.base_url),
-            httponly=True,
-            samesite="lax",
+            seconds=max(0, int(left.total_seconds())),
         )
     if grant is not None or verified:
         merchant = services.merchants.get(session.merchant)
@@ -123,15 +120,9 @@ def _remember(
         return
     proof = details.browser_proof(services.vault, merchant, session.id, act)
     if proof is not None:
-        response.set_cookie(
-            _shown_name(services, session.id, act),
-            proof,
-            max_age=SHOWN_FOR,
-            path=paths_of(session, services.base_url).page,
-            secure=not is_http(services.base_url),
-            httponly=True,
-            samesite="lax",
-        )
+        name = _shown_name(services, session.id, act)
+        page = paths_of(session, services.base_url).page
+        keep(services, response, name, proof, seconds=SHOWN_FOR, path=page)
 
 
 def _proves(
@@ -193,14 +184,42 @@ def _is_own(services: PayServices, origin: str | None) -> bool:
     return origin in (None, f"{base.scheme}://{base.authority}")
 
 
+def cookie_name(services: PayServices, name: str, *, one_page: bool = False) -> str:
+    """Return the cookie's name with the prefix that makes browsers insist on TLS.
+
+    Browsers accept the prefix `__Host-` only from our own host, and only with the path "/". So a
+    cookie for `one_page` has the prefix `__Secure-`. Under `make dev` there is no TLS, and no
+    prefix.
+    """
+    prefix = "__Secure-" if one_page else "__Host-"
+    return name if is_http(services.base_url) else f"{prefix}{name}"
+
+
+def keep(
+    services: PayServices,
+    response: Response,
+    name: str,
+    value: str,
+    *,
+    seconds: int,
+    path: str = "/",
+) -> None:
+    """Add a cookie that scripts cannot read. `name` comes from `cookie_name`."""
+    response.set_cookie(
+        name,
+        value,
+        max_age=seconds,
+        path=path,
+        secure=not is_http(services.base_url),
+        httponly=True,
+        samesite="lax",
+    )
+
+
 def _name(services: PayServices, session_id: str) -> str:
-    prefix = "" if is_http(services.base_url) else "__Host-"
-    return f"{prefix}pay-{session_ref(session_id)}"
+    return cookie_name(services, f"pay-{session_ref(session_id)}")
 
 
 def _shown_name(services: PayServices, session_id: str, act: str) -> str:
-    # The prefix is not `__Host-`, because that requires the path "/". This cookie's path is the
-    # session's page.
-    prefix = "" if is_http(services.base_url) else "__Secure-"
     kind = "filed" if act == _FILED else "paid"
-    return f"{prefix}{kind}-{session_ref(session_id)}"
+    return cookie_name(services, f"{kind}-{session_ref(session_id)}", one_page=True)

@@ -14,7 +14,6 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.ground.addresses import Fault
 from checkout.domain.ground.errors import Conflict, ParameterInvalid
-from checkout.domain.ground.grammar import is_http
 from checkout.domain.links import AMOUNT, PaymentLink, quantity_of
 from checkout.domain.session import customer_details
 from checkout.domain.session.collect import Place
@@ -27,7 +26,7 @@ from pay import browser, forms, looks, pages, render, till
 from pay.dependencies import Injected, counted
 from pay.forms import BODY_MAX
 from pay.headers import READ, CustomersOnly
-from pay.offers import amount_group, path_of, shown_offer
+from pay.offers import amount_group, path_of, shown_offer, wrong_amount
 
 router = APIRouter(prefix="/buy/{link_id}", route_class=CustomersOnly)
 REMEMBERED: Final = 86_400  # seconds for which a visit, used as idempotency key, is known
@@ -72,7 +71,7 @@ def _begin(
         wrong = {forms.QUANTITY: Fault.INVALID} | wrong
     amount = link.chosen(typed, merchants.get(services.merchants, link.merchant))
     if link.open_amount and amount is None:
-        wrong = wrong | {AMOUNT: Fault.INVALID if typed.get(AMOUNT) else Fault.MISSING}
+        wrong = wrong | wrong_amount(typed)
     if quantity is None or (wrong and link.sells):
         return _page(services, request, link, typed=typed, wrong=wrong)
     visit = typed.get("visit", "")
@@ -163,16 +162,9 @@ def _remember(services: PayServices, response: Response, link: PaymentLink, visi
 
     Only the response to the form sets the cookie, so a visitor who does not buy gets no cookie.
     """
-    response.set_cookie(
-        _cookie(services, link),
-        visit,
-        max_age=REMEMBERED,
-        secure=not is_http(services.base_url),
-        httponly=True,
-        samesite="lax",
-    )
+    browser.keep(services, response, _cookie(services, link), visit, seconds=REMEMBERED)
     return response
 
 
 def _cookie(services: PayServices, link: PaymentLink) -> str:
-    return ("" if is_http(services.base_url) else "__Host-") + f"buy-{link.id}"
+    return browser.cookie_name(services, f"buy-{link.id}")

@@ -73,6 +73,11 @@ def amount_group(
     )
 
 
+def wrong_amount(typed: Mapping[str, str]) -> dict[str, Fault]:
+    """Return what is wrong with an amount that the link does not allow."""
+    return {AMOUNT: Fault.INVALID if typed.get(AMOUNT) else Fault.MISSING}
+
+
 def price_of(link: PaymentLink, merchant: Merchant, reads: Reader, minor: int) -> str:
     """Return an amount in minor units of the link's currency, as the reader writes it."""
     scale = merchant.asset_scale

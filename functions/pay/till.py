@@ -21,9 +21,8 @@ from checkout.domain.ground.errors import (
     SessionBusy,
     SessionUnexpectedState,
 )
-from checkout.domain.ground.grammar import is_http
 from checkout.domain.ground.ids import session_ref
-from checkout.domain.links import AMOUNT, METADATA_NAME, PaymentLink
+from checkout.domain.links import METADATA_NAME, PaymentLink
 from checkout.domain.session.record import Session
 from checkout.flows import merchants
 from checkout.flows.links import purchase
@@ -62,8 +61,7 @@ def begin(
         return _keypad(services, request, link, unproven=True)
     amount = link.chosen(typed, merchants.get(services.merchants, link.merchant))
     if amount is None:
-        wrong = {AMOUNT: Fault.INVALID if typed.get(AMOUNT) else Fault.MISSING}
-        return _keypad(services, request, link, typed=typed, wrong=wrong)
+        return _keypad(services, request, link, typed=typed, wrong=offers.wrong_amount(typed))
     visit = typed.get("visit", "")
     try:
         begun = purchase.begin(services, link, visit, client, amount=amount, at_till=True)
@@ -74,16 +72,10 @@ def begin(
         return _keypad(services, request, link, typed=typed, unproven=True)
     except Conflict:
         return _keypad(services, request, link, typed=typed, refused=True)
-    response = see_other(_sale_path(services, link, begun.session_id))
-    response.set_cookie(
-        _cookie(services, begun.session_id),
-        begun.visit,
-        max_age=REMEMBERED,
-        path=_sale_path(services, link, begun.session_id),
-        secure=not is_http(services.base_url),
-        httponly=True,
-        samesite="lax",
-    )
+    screen = _sale_path(services, link, begun.session_id)
+    response = see_other(screen)
+    name = _cookie(services, begun.session_id)
+    browser.keep(services, response, name, begun.visit, seconds=REMEMBERED, path=screen)
     return response
 
 
@@ -211,5 +203,5 @@ def _sale_path(services: PayServices, link: PaymentLink, session_id: str) -> str
 
 
 def _cookie(services: PayServices, session_id: str) -> str:
-    # Not `__Host-`, which would require the path "/": a till with many sales sends one cookie each.
-    return ("" if is_http(services.base_url) else "__Secure-") + f"till-{session_ref(session_id)}"
+    # Only for the sale's screen, so that a till with many sales does not send all its cookies.
+    return browser.cookie_name(services, f"till-{session_ref(session_id)}", one_page=True)

@@ -125,14 +125,13 @@ def continues(services: PayServices, link: PaymentLink, visit: str) -> bool:
 
     The customer can continue this session even if no items are left.
     """
-    found = idempotency.stored(services, link.id, visit) if is_visit(visit) else None
-    return found is not None and not apply_clock(services, load(services, found.body)).terminal
+    found = _session_of(services, link, visit)
+    return found is not None and not apply_clock(services, load(services, found)).terminal
 
 
 def began(services: PayServices, link: PaymentLink, visit: str, session_id: str) -> bool:
     """Return whether the session was begun by the form with this visit."""
-    found = idempotency.stored(services, link.id, visit) if is_visit(visit) else None
-    return found is not None and found.body == session_id
+    return _session_of(services, link, visit) == session_id
 
 
 def cancel(services: PayServices, link: PaymentLink, visit: str, session_id: str) -> None:
@@ -143,6 +142,12 @@ def cancel(services: PayServices, link: PaymentLink, visit: str, session_id: str
     if not began(services, link, visit, session_id):
         raise ResourceMissing("This till did not begin the sale.")
     close.cancel_at_till(services, load(services, session_id))
+
+
+def _session_of(services: PayServices, link: PaymentLink, visit: str) -> str | None:
+    """Return the id of the session that the form with this visit began, or None."""
+    found = idempotency.stored(services, link.id, visit) if is_visit(visit) else None
+    return found.body if found is not None else None
 
 
 def _open(
